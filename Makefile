@@ -1,0 +1,46 @@
+# With nothing but git, make and Python 3.11 or later: `make run`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+YARDSTICK := $(wildcard ../shared/limit/coaf.c)
+
+.PHONY: run test check bench soak docs study clean
+
+run: $(READY)
+	$(BIN)/coaf run
+
+test: $(READY)
+	$(BIN)/pytest -n auto -m "not soak"
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n auto --doctest-modules src
+
+bench: $(READY)
+	$(BIN)/coaf bench --growth $(if $(YARDSTICK),--limit $(YARDSTICK))
+
+soak: $(READY)
+	$(BIN)/pytest -n auto -m soak
+
+docs: $(READY)
+	$(BIN)/sphinx-build -W -q docs docs/_build/html
+
+study: $(READY)
+	$(BIN)/python benchmarks/study.py
+
+# Everything at the versions of the lock file. The peer library has no wheels and needs a C
+# compiler, so where there is none its tests are skipped, and say so.
+$(READY): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit("coaf needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	-command -v cc >/dev/null && $(BIN)/python -m pip install --quiet --constraint requirements.lock contextualbandits
+	touch $@
+
+clean:
+	rm -rf $(VENV) out docs/_build

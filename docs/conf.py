@@ -1,0 +1,14 @@
+"""Sphinx settings."""
+
+import coaf
+
+project = "coaf"
+author = "the coaf developers"
+release = coaf.__version__
+extensions = ["myst_parser", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build", "study_results.md"]
+html_theme = "furo"
+html_title = "coaf"

@@ -1,0 +1,1 @@
+"""The algorithm: rounds, beliefs, indices, rates and policies."""

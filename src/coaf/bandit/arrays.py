@@ -1,0 +1,93 @@
+"""Array types, and the checks that name the argument and the first bad index."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+def _position(bad: npt.NDArray[np.bool_]) -> str:
+    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    return ", ".join(str(int(i)) for i in index)
+
+
+def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> FloatArray:
+    """Return `value` as a read-only float array, or say which entry is wrong.
+
+    Examples
+    --------
+    >>> floats("rewards", [1.0, float("nan")], ndim=1)
+    Traceback (most recent call last):
+    ...
+    ValueError: rewards[1] is nan; every entry must be a finite number
+    """
+    try:
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}") from None
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
+    # The quickest test that every entry is finite; where squares overflow, look again.
+    flat = array.ravel()
+    if not math.isfinite(flat.dot(flat)):
+        bad = ~np.isfinite(array)
+        if bad.any():
+            where = _position(bad)
+            raise ValueError(
+                f"{name}[{where}] is {array[bad][0]}; every entry must be a finite number"
+            )
+    if low is not None and array.size and array.min() < low:
+        bad = array < low
+        raise ValueError(
+            f"{name}[{_position(bad)}] is {array[bad][0]}; every entry must be at least {low:g}"
+        )
+    array.flags.writeable = False
+    return array
+
+
+def number(name: str, value: Any, *, low: float | None = None, above: float | None = None) -> float:
+    """Return `value` as a finite float, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> number("base", -1.0, low=0.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: base is -1.0; it must be at least 0
+    """
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
+    if not -np.inf < result < np.inf:
+        raise ValueError(f"{name} is {result}; it must be a finite number")
+    if low is not None and result < low:
+        raise ValueError(f"{name} is {result}; it must be at least {low:g}")
+    if above is not None and result <= above:
+        raise ValueError(f"{name} is {result}; it must be greater than {above:g}")
+    return result
+
+
+def mask(name: str, value: Any, n: int) -> BoolArray:
+    """Return `value` as a read-only boolean mask over `n` arms.
+
+    Examples
+    --------
+    >>> mask("chosen", [True, False], 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: chosen must be a boolean mask over 3 arms, got shape (2,) of bool
+    """
+    array = np.array(value)
+    if array.shape != (n,) or (array.dtype != np.bool_ and n > 0):
+        raise ValueError(
+            f"{name} must be a boolean mask over {n} arms, got shape {array.shape} of {array.dtype}"
+        )
+    array = array.astype(np.bool_)
+    array.flags.writeable = False
+    return array

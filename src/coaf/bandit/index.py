@@ -1,0 +1,128 @@
+"""Indices: from a belief and features to the estimates that choose."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from coaf.bandit.arrays import FloatArray, floats
+from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.state import entry
+
+
+def generator(seed: int, name: int | str, stream: str = "") -> np.random.Generator:
+    """Random numbers that depend on (seed, round id) alone, so a restart draws the same."""
+    text = f"{seed}/{type(name).__name__}/{name}/{stream}"
+    key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest())
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+class Index(Protocol):
+    """How a belief is turned into estimates."""
+
+    random: bool
+    needs_belief: bool
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        """The estimate of each arm; `rng()` gives the round's own random numbers."""
+
+
+class Upper:
+    """The largest mean reward that the confidence set allows: optimism."""
+
+    random = False
+    needs_belief = True
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        assert belief is not None
+        return belief.upper(features)
+
+
+class Mean:
+    """The estimated mean reward: greed."""
+
+    random = False
+    needs_belief = True
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        assert belief is not None
+        return belief.mean(features)
+
+
+class Thompson:
+    """One joint draw of the mean rewards."""
+
+    random = True
+    needs_belief = True
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        assert belief is not None
+        return belief.sample(features, rng())
+
+
+class Truth:
+    """The true mean rewards: the oracle.
+
+    Parameters
+    ----------
+    means
+        From features (n, d) to mean rewards (n,).
+    """
+
+    random = False
+    needs_belief = False
+
+    def __init__(self, means: Callable[[FloatArray], FloatArray]) -> None:
+        self.means = means
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        estimates = floats("means(features)", self.means(features), ndim=1)
+        if len(estimates) != len(features):
+            raise ValueError(f"means(features) gave {len(estimates)} for {len(features)} arms")
+        return estimates
+
+
+class Ones:
+    """One for every arm: for policies that look at nothing."""
+
+    random = False
+    needs_belief = False
+
+    def estimates(
+        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+    ) -> FloatArray:
+        return np.ones(len(features))
+
+
+_SAVED: dict[str, type[Upper] | type[Mean] | type[Thompson] | type[Ones]] = {
+    "upper": Upper,
+    "mean": Mean,
+    "thompson": Thompson,
+    "ones": Ones,
+}
+
+
+def save(index: Index) -> dict[str, Any]:
+    """An index as JSON; the oracle is a function, and cannot be saved."""
+    for name, kind in _SAVED.items():
+        if type(index) is kind:
+            return {"index": name}
+    raise ValueError(f"a policy with index {type(index).__name__} cannot be saved")
+
+
+def load(state: Mapping[str, Any]) -> Index:
+    name = entry(state, "index")
+    if name not in _SAVED:
+        raise ValueError(f"state names an unknown index {name!r}")
+    return _SAVED[name]()

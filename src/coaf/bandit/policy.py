@@ -1,0 +1,167 @@
+"""COAF (`alg: COAF`): take what is worth its time."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal, Self
+
+from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.index import Index, Thompson, Upper
+from coaf.bandit.memory_root import MemoryRoot, load_round, save_round
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.rate import Fixed, Rate, Renewal, RobbinsMonro, Visit
+from coaf.bandit.state import entry
+from coaf.bandit.verbs import Policy
+
+_RATES: dict[str, Any] = {
+    "fixed": Fixed,
+    "renewal": Renewal,
+    "robbins-monro": RobbinsMonro,
+    "memory-root": MemoryRoot,
+}
+
+
+class COAF(Policy):
+    """Contextual online arm filtering: take what is worth its time, and learn both.
+
+    Parameters
+    ----------
+    dim
+        Number of features; enough for the measured-best default, `Linear.tuned(dim)` with `Upper`
+        and `Renewal`.
+    belief
+        What is known of the mean reward.
+    index
+        How the belief becomes estimates: `Upper`, `Thompson`, `Mean` or `Truth`.
+    rate
+        What a second is worth: `Renewal`, `MemoryRoot`, `RobbinsMonro` or `Fixed`.
+    seed
+        For random indices. Noise is drawn from (seed, round id) alone.
+    draws
+        How many further draws estimate the propensities of a random index; 0 records none.
+
+    Examples
+    --------
+    >>> from coaf.bandit.latency import Setup
+    >>> policy = COAF(dim=2, seed=0)
+    >>> microscope = Setup(base=12.0, setup=52.0, each=6.7)
+    >>> decision = policy.decide(Round(features=[[0.6, 0.8], [1.0, 0.0]], latency=microscope))
+    >>> decision.chosen
+    array([ True,  True])
+    >>> policy.commit(decision)
+    >>> policy.learn(decision, arms=[0, 1], rewards=[1.0, 0.0])
+    """
+
+    kind = "coaf"
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        belief: Belief | None = None,
+        index: Index | None = None,
+        rate: Rate | None = None,
+        seed: int = 0,
+        draws: int = 200,
+    ) -> None:
+        index = Upper() if index is None else index
+        if belief is None and index.needs_belief and dim is not None:
+            belief = Linear.tuned(dim)
+        if belief is None and index.needs_belief:
+            raise ValueError("give dim, the number of features, or a belief")
+        if belief is not None and dim is not None and belief.dim != dim:
+            raise ValueError(f"belief has dim={belief.dim}, but dim={dim} was given")
+        super().__init__(belief=belief, index=index, seed=seed, draws=draws)
+        self._rate: Rate = Renewal() if rate is None else rate
+        self._visit: Visit | None = None
+
+    @classmethod
+    def paper(
+        cls,
+        dim: int,
+        *,
+        xi: float = 0.5,
+        delta: float = 0.001,
+        regularization: float = 1.0,
+        noise: float = 1.0,
+        norm_bound: float = 1.0,
+        feature_bound: float = 1.0,
+        mean_bound: float | None = None,
+        n_max: int | None = None,
+        l_min: float | None = None,
+        index: Literal["upper", "thompson"] = "upper",
+        within: Literal["ball", "ellipsoid"] = "ball",
+        seed: int = 0,
+    ) -> Self:
+        """Algorithm 1 as printed: the paper's β(n, δ), ellipsoid and ball, Robbins-Monro.
+
+        The paper suggests δ = 1/T. `index="thompson"` is its COAF-TS; `within="ellipsoid"` drops
+        the ball from the confidence set and leaves the cap at the mean bound.
+        """
+        belief = Linear(
+            dim,
+            regularization=regularization,
+            noise=noise,
+            norm_bound=norm_bound,
+            feature_bound=feature_bound,
+            mean_bound=mean_bound,
+            delta=delta,
+            radius="printed",
+            within=within,
+        )
+        rate = RobbinsMonro(xi=xi, n_max=n_max, l_min=l_min, mean_bound=belief.mean_bound)
+        if index not in ("upper", "thompson"):
+            raise ValueError(f'index is {index!r}; it must be "upper" or "thompson"')
+        return cls(
+            belief=belief,
+            index=Upper() if index == "upper" else Thompson(),
+            rate=rate,
+            seed=seed,
+        )
+
+    def _entered(self, round: Round) -> Visit:
+        visit = self._visit
+        if visit is None or visit.id != round.follows:
+            at = "nothing was entered yet" if visit is None else f"the last entered is {visit.id!r}"
+            raise ValueError(f"round.follows is {round.follows!r}, but {at}")
+        return visit
+
+    def _price(self, round: Round | None, name: int | str) -> float:
+        if round is not None and round.follows is not None:
+            return self._entered(round).rate
+
+        def score(features: FloatArray) -> FloatArray:
+            return self._estimates(features, name)
+
+        return self._rate.value(score)
+
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+        if decision.round.follows is None:
+            self._visit = Visit.enter(decision, executed, seconds)
+            self._rate.enter(self._visit)
+        else:
+            visit = self._entered(decision.round)
+            visit.add(decision, executed, seconds)
+            self._rate.update(visit)
+
+    def _settings(self) -> dict[str, Any]:
+        visit = self._visit
+        if visit is None:
+            return {"rate": self._rate.state(), "visit": None}
+        numbers = {f.name: getattr(visit, f.name) for f in fields(visit) if f.name != "round"}
+        return {
+            "rate": self._rate.state(),
+            "visit": {**numbers, "round": save_round(visit.round)},
+        }
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any], **shared: Any) -> Self:
+        rate, visit = entry(state, "rate"), entry(state, "visit")
+        if entry(rate, "rate") not in _RATES:
+            raise ValueError(f"state names an unknown rate {rate['rate']!r}")
+        policy = cls(rate=_RATES[rate["rate"]].restore(rate), **shared)
+        if visit is not None:
+            numbers = {f.name: entry(visit, f.name) for f in fields(Visit)}
+            policy._visit = Visit(**{**numbers, "round": load_round(numbers["round"])})
+        return policy

@@ -1,0 +1,152 @@
+"""A round, and the decision about it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.actions import Actions, AnySubset
+from coaf.bandit.arrays import BoolArray, FloatArray, floats
+from coaf.bandit.latency import Latency
+from coaf.bandit.select import floor
+
+_ANY = AnySubset()
+_set = object.__setattr__
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Round:
+    """A decision set: the holes of one patch, the films on one screen.
+
+    Parameters
+    ----------
+    features : (n, d)
+        One row per arm.
+    latency
+        What each subset costs in time.
+    actions
+        Which subsets are allowed; any, by default.
+    groups : (n,)
+        A label per arm, for per-group limits and for beliefs that share within groups.
+    follows
+        For a follow-up (the rest of a patch, decided again as scores arrive): the id of the entry
+        decision. A follow-up may take no time at all; an entry round may not.
+    key
+        A name for the round, unique in the session. Without one the policy counts, which needs
+        each decision to be committed before the next round is decided.
+
+    Examples
+    --------
+    >>> from coaf.bandit.latency import Setup
+    >>> microscope = Setup(base=12.0, setup=52.0, each=6.7)
+    >>> patch = Round(features=[[0.1, 0.2], [0.3, 0.1]], latency=microscope)
+    >>> patch.n, patch.floor
+    (2, 12.0)
+    """
+
+    features: FloatArray
+    latency: Latency
+    actions: Actions
+    groups: npt.NDArray[Any] | None
+    follows: int | str | None
+    key: str | None
+    n: int
+    floor: float
+
+    def __init__(
+        self,
+        features: npt.ArrayLike,
+        latency: Latency,
+        actions: Actions = _ANY,
+        *,
+        groups: npt.ArrayLike | None = None,
+        follows: int | str | None = None,
+        key: str | None = None,
+    ) -> None:
+        X = floats("features", features, ndim=2)
+        n = len(X)
+        labels = None if groups is None else _labels(groups, n)
+        if key is not None and not isinstance(key, str):
+            raise ValueError(f"key must be a string, got {key!r}")
+        least = floor(latency, actions, n, labels)
+        if least <= 0.0 and follows is None:
+            raise ValueError(
+                f"latency may be {least:g} s, but an entry round must take some time whatever is "
+                "chosen: give it a positive base (only a follow-up may be free)"
+            )
+        _set(self, "features", X)
+        _set(self, "latency", latency)
+        _set(self, "actions", actions)
+        _set(self, "groups", labels)
+        _set(self, "follows", follows)
+        _set(self, "key", key)
+        _set(self, "n", n)
+        _set(self, "floor", least)
+
+
+def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
+    labels = np.array(groups)
+    if labels.shape != (n,) or (labels.dtype.kind not in "iuU" and n > 0):
+        raise ValueError(
+            f"groups must be {n} integers or strings, one per arm, "
+            f"got shape {labels.shape} of {labels.dtype}"
+        )
+    labels.flags.writeable = False
+    return labels
+
+
+class Decision(NamedTuple):
+    """What a policy would do in a round, and why. Nothing in it is ever recomputed.
+
+    Attributes
+    ----------
+    round, id
+        The round, and the name under which `commit` and `learn` know this decision.
+    chosen : (n,)
+        The arms to take.
+    seconds, reward, gap
+        The time that takes, the sum of their estimates, and seconds·rate − reward, the smallest
+        possible.
+    estimates : (n,)
+        The estimates that chose: optimistic, sampled, mean or true.
+    rate
+        What a second was worth when it was decided.
+    exact
+        Whether `chosen` provably has the smallest gap.
+    propensities : (n,) or None
+        Each arm's probability of being chosen, where the index is random.
+    """
+
+    round: Round
+    id: int | str
+    chosen: BoolArray
+    seconds: float
+    reward: float
+    gap: float
+    estimates: FloatArray
+    rate: float
+    exact: bool = True
+    propensities: FloatArray | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """A decision is one event: it equals itself alone."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @property
+    def why(self) -> str:
+        """A sentence a person can disagree with."""
+        count, n = int(self.chosen.sum()), self.round.n
+        left = self.estimates[~self.chosen]
+        rest = f"; the best arm left is estimated at {left.max():.3g}" if left.size else ""
+        price = f"a second is worth {self.rate:.3g}"
+        if count == 0:
+            return f"Take none of {n}: nothing here pays for its time, as {price}{rest}."
+        gain, extra = self.reward, self.seconds - self.round.floor
+        return (
+            f"Take {count} of {n}: they should bring {gain:.3g} for {extra:.3g} s more than the "
+            f"quickest choice, which is worth {extra * self.rate:.3g}, as {price}{rest}."
+        )

@@ -1,0 +1,257 @@
+"""Rates: what a second is worth, learned from the rounds that were committed.
+
+A rate moves once for each visit: an entry round and its follow-ups. `enter` begins a visit, which
+makes the one before final; `update` says that a follow-up added to it, and takes the step again
+from where the visit began.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.state import entry
+
+_FAR = 1e300  # longer than any round
+
+Score = Callable[[FloatArray], FloatArray]  # features -> the estimates that choose, as of today
+
+
+def robbins_monro(rate: float, gap: float, floor: float, xi: float, bound: float) -> float:
+    """Γ ← Π[Γ − g / (ξ γ)] (`alg: COAF`, line 3). The compiled replicates compile this too."""
+    return min(max(rate - gap / (xi * floor), -bound), bound)
+
+
+@dataclass(slots=True)
+class Visit:
+    """What one entry round and its follow-ups add up to so far.
+
+    `planned_*` counts what was executed of all decisions but the last, and the last decision's own
+    choice; `spent_*` counts what was executed, in measured seconds. Rewards are the estimates that
+    were used when each arm was chosen.
+    """
+
+    round: Round
+    id: int | str
+    rate: float
+    planned_seconds: float
+    planned_reward: float
+    spent_seconds: float
+    spent_reward: float
+    # What to add once the last decision turns out not to be the last: executed less chosen.
+    late_seconds: float
+    late_reward: float
+
+    @classmethod
+    def enter(cls, decision: Decision, executed: BoolArray, seconds: float | None) -> Self:
+        """The visit that an entry decision begins."""
+        modelled, taken = _executed(decision, executed)
+        return cls(
+            decision.round,
+            decision.id,
+            decision.rate,
+            decision.seconds,
+            decision.reward,
+            modelled if seconds is None else seconds,
+            taken,
+            modelled - decision.seconds,
+            taken - decision.reward,
+        )
+
+    def add(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+        """Count a follow-up."""
+        modelled, taken = _executed(decision, executed)
+        self.planned_seconds += self.late_seconds + decision.seconds
+        self.planned_reward += self.late_reward + decision.reward
+        self.spent_seconds += modelled if seconds is None else seconds
+        self.spent_reward += taken
+        self.late_seconds, self.late_reward = modelled - decision.seconds, taken - decision.reward
+
+    @property
+    def gap(self) -> float:
+        """g(Γ_j, A_j): the sample of the Bellman equation that this visit is."""
+        return self.planned_seconds * self.rate - self.planned_reward
+
+
+def _executed(decision: Decision, executed: BoolArray) -> tuple[float, float]:
+    """The modelled seconds and the estimated reward of what was executed."""
+    if executed is decision.chosen:
+        return decision.seconds, decision.reward
+    reward = float(decision.estimates[executed].sum())
+    return decision.round.latency.seconds(executed), reward
+
+
+class Rate(Protocol):
+    """What a second is worth, as learned from visits."""
+
+    def value(self, score: Score) -> float:
+        """The rate for the next entry round; `score` gives estimates as of today."""
+
+    def enter(self, visit: Visit) -> None:
+        """A visit begins; the one before is final."""
+
+    def update(self, visit: Visit) -> None:
+        """A follow-up added to the visit that was entered last."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+
+
+class Fixed:
+    """A rate that is known.
+
+    Parameters
+    ----------
+    rate
+        What a second is worth.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = number("rate", rate)
+
+    def value(self, score: Score) -> float:
+        return self.rate
+
+    def enter(self, visit: Visit) -> None:
+        pass
+
+    def update(self, visit: Visit) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {"rate": "fixed", "value": self.rate}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> "Fixed":
+        return cls(entry(state, "value"))
+
+
+class RobbinsMonro:
+    """The paper's stochastic approximation (`alg: COAF`, line 3).
+
+    γ_j = γ_{j−1} + min_A l_j(A), then Γ ← Π[Γ − g(Γ, A_j) / (ξ γ_j)], where Π projects on
+    ±n_max·mean_bound/l_min.
+
+    Parameters
+    ----------
+    xi
+        ξ in (0, 1]; the theory wants 1 for the oracle and less than 1 when rewards are learned.
+    initial
+        Γ₁; 0 unless given.
+    n_max, l_min
+        The most arms a round has, and the least time it takes. Where not given, the most and the
+        least seen so far in entry rounds, the current one included.
+    mean_bound
+        The largest mean reward there is.
+    """
+
+    def __init__(
+        self,
+        *,
+        xi: float = 0.5,
+        initial: float = 0.0,
+        n_max: int | None = None,
+        l_min: float | None = None,
+        mean_bound: float = 1.0,
+    ) -> None:
+        self.xi = number("xi", xi, above=0.0)
+        if self.xi > 1.0:
+            raise ValueError(f"xi is {self.xi}; it must be at most 1")
+        self.n_max = None if n_max is None else number("n_max", n_max, low=1)
+        self.l_min = None if l_min is None else number("l_min", l_min, above=0.0)
+        self.mean_bound = number("mean_bound", mean_bound, above=0.0)
+        self.rate = self._entered_at = number("initial", initial)
+        self.elapsed_floor = 0.0
+        self.most, self.least = self.n_max or 1.0, self.l_min or _FAR
+
+    def value(self, score: Score) -> float:
+        return self.rate
+
+    def enter(self, visit: Visit) -> None:
+        least, n = visit.round.floor, visit.round.n
+        self.elapsed_floor += least
+        if self.n_max is None and n > self.most:
+            self.most = float(n)
+        if self.l_min is None and least < self.least:
+            self.least = least
+        self._entered_at = self.rate
+        self.update(visit)
+
+    def update(self, visit: Visit) -> None:
+        bound = self.most * self.mean_bound / self.least
+        self.rate = robbins_monro(self._entered_at, visit.gap, self.elapsed_floor, self.xi, bound)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rate": "robbins-monro",
+            "xi": self.xi,
+            "n_max": self.n_max,
+            "l_min": self.l_min,
+            "mean_bound": self.mean_bound,
+            "value": self.rate,
+            "entered_at": self._entered_at,
+            "elapsed_floor": self.elapsed_floor,
+            "most": self.most,
+            "least": self.least,
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> "RobbinsMonro":
+        rate = cls(
+            xi=entry(state, "xi"),
+            n_max=entry(state, "n_max"),
+            l_min=entry(state, "l_min"),
+            mean_bound=entry(state, "mean_bound"),
+            initial=entry(state, "value"),
+        )
+        rate._entered_at = entry(state, "entered_at")
+        rate.elapsed_floor = entry(state, "elapsed_floor")
+        rate.most, rate.least = entry(state, "most"), entry(state, "least")
+        return rate
+
+
+class Renewal:
+    """The running ratio of estimated reward to time spent.
+
+    It is stochastic approximation with gain 1/Σ l_j(A_j): no step size to choose and no projection.
+
+    Parameters
+    ----------
+    initial
+        The rate before any time was spent; 0 unless given.
+    """
+
+    def __init__(self, *, initial: float = 0.0) -> None:
+        self.initial = number("initial", initial)
+        self.reward = self._reward_before = 0.0
+        self.seconds = self._seconds_before = 0.0
+
+    def value(self, score: Score) -> float:
+        return self.reward / self.seconds if self.seconds > 0.0 else self.initial
+
+    def enter(self, visit: Visit) -> None:
+        self._reward_before, self._seconds_before = self.reward, self.seconds
+        self.update(visit)
+
+    def update(self, visit: Visit) -> None:
+        self.reward = self._reward_before + visit.spent_reward
+        self.seconds = self._seconds_before + visit.spent_seconds
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rate": "renewal",
+            "initial": self.initial,
+            "reward": self.reward,
+            "seconds": self.seconds,
+            "reward_before": self._reward_before,
+            "seconds_before": self._seconds_before,
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> "Renewal":
+        rate = cls(initial=entry(state, "initial"))
+        rate.reward, rate.seconds = entry(state, "reward"), entry(state, "seconds")
+        rate._reward_before = entry(state, "reward_before")
+        rate._seconds_before = entry(state, "seconds_before")
+        return rate

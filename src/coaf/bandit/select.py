@@ -1,0 +1,241 @@
+"""The subset of smallest gap: what to take when a second is worth `rate`.
+
+Each pair of a latency and an action space has its own exact method:
+
+- `Additive`, `Setup`, `ByCount`: `select_sorted` (one sort);
+- `Tree`: `select_tree` (dynamic programmes);
+- `Tour`: `select_tour` (Held-Karp to 15 points, then local search);
+- a cap on seconds or group limits on a tree: `select_milp` (HiGHS);
+- `Listed`, `Table`, and latencies or actions of your own: `select_listed` (enumeration).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit import select_tree
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups
+from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
+from coaf.bandit.select_listed import best_of, candidates
+from coaf.bandit.select_milp import as_tree, best_linear
+from coaf.bandit.select_sorted import Limits, best_prefix, limits_of
+from coaf.bandit.select_tour import best_tour
+from coaf.bandit.tour_paths import EXACT_POINTS
+
+_INF = float("inf")
+
+
+class Selection(NamedTuple):
+    """A subset, its time, its estimated reward, its gap, and whether none has a smaller one."""
+
+    chosen: BoolArray
+    seconds: float
+    reward: float
+    gap: float
+    exact: bool
+
+
+def gap(rate: float, chosen: BoolArray, latency: Latency, estimates: FloatArray) -> float:
+    """g(Γ, A, l, μ) = l(A)·Γ − Σ μ_i (`eq: gap`).
+
+    Examples
+    --------
+    >>> gap(0.1, np.array([True, False]), Additive(base=5.0, each=1.0), np.array([0.5, 0.2]))
+    0.10000000000000009
+    """
+    return latency.seconds(chosen) * rate - float(np.asarray(estimates)[chosen].sum())
+
+
+def best(
+    rate: float,
+    estimates: npt.ArrayLike,
+    latency: Latency,
+    actions: Actions,
+    groups: npt.ArrayLike | None = None,
+) -> Selection:
+    """Return the allowed subset of smallest gap.
+
+    An arm that only ties is not taken, and among equal arms the lower index is.
+
+    Parameters
+    ----------
+    rate
+        What a second is worth; may be zero or negative.
+    estimates : (n,)
+        Finite estimates of the mean rewards.
+    latency, actions
+        The round's own.
+    groups : (n,)
+        Group labels of the arms, which `Grouped` needs.
+
+    Returns
+    -------
+    Selection
+        Exact except for `Tour` with more than 15 points worth visiting.
+
+    Raises
+    ------
+    ValueError
+        If latency or actions do not fit the round, no subset is allowed, or the combination is
+        not supported.
+
+    Examples
+    --------
+    >>> patch = Setup(base=12.0, setup=50.0, each=6.0)
+    >>> best(0.01, [0.9, 0.4, 0.05], patch, AnySubset())
+    Selection(chosen=array([ True,  True, False]), seconds=74.0, reward=1.3, gap=-0.56, exact=True)
+    """
+    mu = np.asarray(estimates, dtype=np.float64)
+    if mu.ndim != 1:
+        raise ValueError(f"estimates must have 1 dimension, got shape {mu.shape}")
+    if not -_INF < rate < _INF:
+        raise ValueError(f"rate is {rate}; it must be a finite number")
+    # The live round of a microscope, so it comes first and is kept short.
+    if type(actions) is AnySubset:
+        if type(latency) is Setup:
+            return _threshold(rate, mu, latency, latency.setup, latency.each)
+        if type(latency) is Additive:
+            return _threshold(rate, mu, latency, 0.0, latency.each)
+    labels = None if groups is None else np.asarray(groups)
+    latency.check(len(mu))
+    actions.check(len(mu), labels)
+    cap, inner = _uncap(actions)
+    chosen, exact = _solve(rate, mu, latency, inner, groups=labels, cap=cap)
+    if chosen is None:
+        raise ValueError(_nothing_fits(latency, inner, labels, len(mu), cap))
+    seconds = latency.seconds(chosen)
+    chosen.setflags(write=False)
+    reward = float(mu[chosen].sum())
+    return Selection(chosen, seconds, reward, seconds * rate - reward, exact)
+
+
+def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | None = None) -> float:
+    """Return the least time that any allowed subset of `n` arms takes.
+
+    Examples
+    --------
+    >>> floor(Setup(base=12.0, setup=50.0, each=6.0), AnySubset(), 13)
+    12.0
+    >>> from coaf.bandit.actions import Exactly
+    >>> floor(Setup(base=12.0, setup=50.0, each=6.0), Exactly(2), 13)
+    74.0
+    """
+    kind, space = type(latency), type(actions)
+    if space is AnySubset and isinstance(latency, Additive | Setup):
+        if type(latency.each) is not float:
+            latency.check(n)
+        return latency.base
+    if (kind is Setup or kind is Additive or kind is Tree or kind is Tour) and (
+        space is AnySubset or space is AtMost or space is Grouped
+    ):
+        latency.check(n)
+        actions.check(n, None if groups is None else np.asarray(groups))
+        return latency.seconds(np.zeros(n, dtype=np.bool_))
+    return best(1.0, np.zeros(n), latency, actions, groups).seconds
+
+
+@functools.cache
+def _pick_arms() -> Callable[..., tuple[BoolArray, float, float]]:
+    from coaf.bandit.threshold import pick_arms  # loads numba
+
+    return pick_arms
+
+
+def _threshold(
+    rate: float, mu: FloatArray, latency: Additive | Setup, setup: float, each: float | FloatArray
+) -> Selection:
+    """Every arm with μ_i > Γ·c_i, if together they pay for the set-up."""
+    if type(each) is not float:
+        latency.check(len(mu))
+        each = np.asarray(each)
+    chosen, seconds, reward = _pick_arms()(mu, float(rate), latency.base, setup, each)
+    chosen.flags.writeable = False
+    return Selection(chosen, seconds, reward, seconds * rate - reward, True)
+
+
+def _uncap(actions: Actions) -> tuple[float, Actions]:
+    cap = _INF
+    while isinstance(actions, Capped):
+        cap = min(cap, actions.limit)
+        actions = actions.actions
+    return cap, actions
+
+
+def _solve(
+    rate: float,
+    mu: FloatArray,
+    latency: Latency,
+    actions: Actions,
+    *,
+    groups: Groups | None,
+    cap: float,
+) -> tuple[BoolArray | None, bool]:
+    """The best subset (None if there is none) and whether it is exact."""
+    limits = limits_of(actions, len(mu), groups)
+    if limits is not None:
+        if type(latency) is Additive or type(latency) is Setup:
+            return _setup(rate, mu, latency, limits, cap), True
+        if type(latency) is ByCount:
+            prices = rate * latency.by_count
+            return best_prefix(mu, prices, limits, latency.base + latency.by_count <= cap), True
+        if type(latency) is Tree:
+            return _tree(rate, mu, latency, limits, cap), True
+        if type(latency) is Tour:
+            if type(actions) not in (AnySubset, AtMost):
+                raise ValueError(
+                    f"Tour latency does not support {type(actions).__name__} actions; it supports "
+                    "AnySubset, AtMost, Listed, and Capped of these"
+                )
+            return best_tour(rate, mu, latency, high=limits.high, cap=cap)
+    subsets = candidates(latency, actions, len(mu), groups)
+    chosen, largest = best_of(rate, mu, latency, subsets, cap)
+    return chosen, type(latency) is not Tour or largest <= EXACT_POINTS
+
+
+def _setup(
+    rate: float, mu: FloatArray, latency: Additive | Setup, limits: Limits, cap: float
+) -> BoolArray | None:
+    """A set-up is a price of the count being above 0; so is a cap if all arms take as long."""
+    each = latency.each
+    setup = latency.setup if type(latency) is Setup else 0.0
+    prices = np.full(len(mu) + 1, rate * setup)
+    prices[0] = 0.0
+    fits = None
+    if cap < _INF and type(each) is float:
+        seconds = latency.base + setup + each * np.arange(len(mu) + 1)
+        seconds[0] = latency.base
+        fits = seconds <= cap
+    chosen = best_prefix(mu - rate * each, prices, limits, fits)
+    if type(each) is float or (chosen is not None and latency.seconds(chosen) <= cap):
+        return chosen
+    return best_linear(rate, mu, as_tree(latency, len(mu)), limits, cap)
+
+
+def _tree(
+    rate: float, mu: FloatArray, latency: Tree, limits: Limits, cap: float
+) -> BoolArray | None:
+    """Without cap and groups first: if the answer meets them anyway, it is the answer."""
+    scores, prices = mu - rate * latency.each, rate * latency.costs
+    if limits.low == 0 and limits.high == len(mu):
+        chosen = select_tree.any_subset(scores, prices, latency)
+    else:
+        chosen = select_tree.by_count(scores, prices, latency, low=limits.low, high=limits.high)
+    if latency.seconds(chosen) <= cap and all(
+        chosen[arms].sum() <= limit for arms, limit in limits.groups
+    ):
+        return chosen
+    return best_linear(rate, mu, latency, limits, cap)
+
+
+def _nothing_fits(latency: Latency, actions: Actions, groups: Any, n: int, cap: float) -> str:
+    name = type(actions).__name__
+    if cap == _INF:
+        return f"{type(latency).__name__} latency lists no subset that {name} actions allow"
+    least = floor(latency, actions, n, groups)
+    return (
+        f"no subset that {name} actions allow fits in {cap:g} seconds; the quickest takes {least:g}"
+    )

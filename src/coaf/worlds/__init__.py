@@ -1,0 +1,23 @@
+"""Simulated problems, and how policies do in them."""
+
+from coaf.worlds.classic import ContextualBandit, Mortal, SemiBandit, Types
+from coaf.worlds.compare import compare
+from coaf.worlds.optimum import Optimum, optimum, optimum_by_approximation
+from coaf.worlds.play import play
+from coaf.worlds.synthetic import Synthetic
+from coaf.worlds.world import BulkWorld, World
+
+__all__ = [
+    "BulkWorld",
+    "ContextualBandit",
+    "Mortal",
+    "Optimum",
+    "SemiBandit",
+    "Synthetic",
+    "Types",
+    "World",
+    "compare",
+    "optimum",
+    "optimum_by_approximation",
+    "play",
+]

@@ -1,0 +1,94 @@
+"""Which policies the compiled loop can play, and playing them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coaf.bandit.arrays import FloatArray
+from coaf.bandit.baselines import TakeAll, Threshold
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.index import Mean, Thompson, Truth, Upper, generator
+from coaf.bandit.memory_root import MemoryRoot
+from coaf.bandit.policy import COAF
+from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.verbs import Policy
+from coaf.worlds.batch import Batch
+from coaf.worlds.world import BulkWorld, World
+
+_INDICES = {Upper: 0, Mean: 1, Thompson: 2, Truth: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A policy as numbers for the compiled loop (see `replicate.py`)."""
+
+    index: int
+    kind: int
+    rates: tuple[float, ...]
+
+
+def plan(policy: Policy, world: World) -> Plan | None:
+    """How to play `policy` in compiled code, or None where only Python can."""
+    if not isinstance(world, BulkWorld):
+        return None
+    index = _INDICES.get(type(policy.index))
+    if type(policy) is TakeAll:
+        return Plan(3, 5, (0.0, 1.0, 0.0, 0.0, 1.0, 0.0))
+    if index is None or policy._ledger.commits:
+        return None
+    if isinstance(policy.index, Truth) and policy.index.means != world.means:
+        return None
+    if index != 3 and type(policy.belief) not in (Linear, type(None)):
+        return None
+    if type(policy) is Threshold:
+        return Plan(index, 4, (policy.cut, 1.0, 0.0, 0.0, 1.0, 0.0))
+    if type(policy) is not COAF:
+        return None
+    rate = policy._rate
+    if type(rate) is Fixed:
+        return Plan(index, 0, (rate.rate, 1.0, 0.0, 0.0, 1.0, 0.0))
+    if type(rate) is RobbinsMonro and rate.elapsed_floor == 0.0:
+        limits = (float(rate.n_max or 0.0), float(rate.l_min or 0.0), rate.mean_bound)
+        return Plan(index, 1, (rate.rate, rate.xi, *limits, 0.0))
+    if type(rate) is Renewal and rate.seconds == 0.0:
+        return Plan(index, 2, (rate.initial, 1.0, 0.0, 0.0, 1.0, 0.0))
+    if type(rate) is MemoryRoot and not rate.rounds:
+        return Plan(index, 3, (rate.initial, 1.0, 0.0, 0.0, 1.0, float(rate.size)))
+    return None
+
+
+def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
+    """Play a batch; returns rate, seconds and true mean reward of every round, (rounds, 3)."""
+    from coaf.bandit import workspace  # loads numba
+    from coaf.worlds import replicate
+
+    belief = policy.belief
+    if not isinstance(belief, Linear):
+        belief = Linear.tuned(batch.dim)
+    rounds, d = len(batch), batch.dim
+    noise = np.zeros((1, d))
+    if how.index == replicate.THOMPSON:
+        noise = np.empty((rounds, d))
+        for j in range(rounds):
+            noise[j] = generator(policy.seed, j).standard_normal(d)
+    trace = np.empty((rounds, 3))
+    replicate.run(
+        belief._learner.copy(),
+        workspace.arena(d, batch.costs.shape[1]),
+        how.index,
+        how.kind,
+        np.array(how.rates),
+        noise,
+        d,
+        batch.features,
+        batch.counts,
+        batch.base,
+        batch.setup,
+        batch.costs,
+        batch.means,
+        batch.rewards,
+        trace,
+    )
+    if how.kind == replicate.CUT:
+        trace[:, 0] = 0.0  # a cut is no price of time: the live policy says 0, too
+    return trace

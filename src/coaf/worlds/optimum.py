@@ -1,0 +1,95 @@
+"""Γ*, the best possible reward per second of a world."""
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from coaf.bandit.arrays import FloatArray
+from coaf.bandit.select import best
+from coaf.worlds.batch import Batch
+from coaf.worlds.world import BulkWorld, World
+
+# A stream that no replicate of an experiment uses.
+STREAM = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """An estimate of Γ*.
+
+    Attributes
+    ----------
+    rate, standard_error
+        Γ* and its sampling error (0 where the method gives none).
+    rounds, steps
+        How many rounds it rests on, and how many steps it took.
+    """
+
+    rate: float
+    standard_error: float
+    rounds: int
+    steps: int
+
+
+def least_gaps(batch: Batch, rate: float) -> tuple[FloatArray, FloatArray]:
+    """min_A g(Γ, A) of every round under the true means, and the seconds of the best A."""
+    from coaf.worlds.replicate import best_gaps  # loads numba
+
+    return best_gaps(batch.means, batch.counts, batch.base, batch.setup, batch.costs, rate)
+
+
+def optimum(world: World, *, rounds: int | None = None, stream: int = STREAM) -> Optimum:
+    """Γ* by Dinkelbach's method on a sample of rounds (`th: MBSP_ub`).
+
+    At each rate take the best subsets; the ratio of their mean rewards to their time is the next
+    rate. It converges in a handful of steps, and its error is that of the sample alone: by the
+    delta method sd(min_A g) / (√N · mean seconds).
+
+    Examples
+    --------
+    >>> from coaf.worlds.synthetic import Synthetic
+    >>> found = optimum(Synthetic(dim=5, seed=2), rounds=2000)
+    >>> found.steps < 10, found.standard_error < 0.01 * found.rate
+    (True, True)
+    """
+    if isinstance(world, BulkWorld):
+        count = 200_000 if rounds is None else rounds
+        batch = world.batch(count, stream)
+
+        def solve(rate: float) -> tuple[FloatArray, FloatArray]:
+            return least_gaps(batch, rate)
+    else:
+        count = 5_000 if rounds is None else rounds
+        scenes = list(world.scenes(count, stream))
+
+        def solve(rate: float) -> tuple[FloatArray, FloatArray]:
+            found = [
+                best(rate, s.means, s.round.latency, s.round.actions, s.round.groups)
+                for s in scenes
+            ]
+            return np.array([f.gap for f in found]), np.array([f.seconds for f in found])
+
+    rate, steps = 0.0, 0
+    while True:
+        gaps, seconds = solve(rate)
+        move = -gaps.mean() / seconds.mean()
+        steps += 1
+        if abs(move) <= 1e-12 * max(abs(rate), 1e-300) or steps >= 100:
+            break
+        rate += float(move)
+    error = float(gaps.std()) / (math.sqrt(count) * float(seconds.mean()))
+    return Optimum(rate, error, count, steps)
+
+
+def optimum_by_approximation(
+    world: World, *, rounds: int = 200_000, xi: float = 1.0, stream: int = STREAM - 1
+) -> Optimum:
+    """Γ* by a long run of stochastic approximation with the true means, as in the paper."""
+    rate, floor = 0.0, 0.0
+    for scene in islice(world.scenes(rounds, stream), rounds):
+        r = scene.round
+        floor += r.floor
+        rate -= best(rate, scene.means, r.latency, r.actions, r.groups).gap / (xi * floor)
+    return Optimum(rate, 0.0, rounds, rounds)

@@ -1,0 +1,41 @@
+"""Playing a policy in a world, round by round."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from coaf.bandit.verbs import Policy
+from coaf.worlds.world import World
+
+
+def play(
+    policy: Policy, world: World, *, rounds: int = 2000, replicate: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Play `policy`, and yield a flat row a round. The policy learns as it goes.
+
+    Rewards come at once: decide, commit, learn. Columns: `round`, `arms` (how many there were),
+    `taken`, `rate` (what a second was worth), `seconds`, `reward` (as seen), `mean` (in truth).
+
+    Examples
+    --------
+    >>> from coaf.bandit.policy import COAF
+    >>> from coaf.worlds.synthetic import Synthetic
+    >>> rows = list(play(COAF(dim=3), Synthetic(dim=3), rounds=5))
+    >>> len(rows), sorted(rows[0])
+    (5, ['arms', 'mean', 'rate', 'reward', 'round', 'seconds', 'taken'])
+    """
+    for j, scene in enumerate(world.scenes(rounds, replicate)):
+        decision = policy.decide(scene.round)
+        policy.commit(decision)
+        arms = np.flatnonzero(decision.chosen)
+        policy.learn(decision, arms, scene.rewards[arms])
+        yield {
+            "round": j,
+            "arms": scene.round.n,
+            "taken": len(arms),
+            "rate": decision.rate,
+            "seconds": decision.seconds,
+            "reward": float(scene.rewards[arms].sum()),
+            "mean": float(scene.means[arms].sum()),
+        }

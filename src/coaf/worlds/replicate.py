@@ -1,0 +1,205 @@
+"""The compiled loop that plays one policy through a batch of rounds.
+
+It calls the same compiled mathematics as the live policy, in the same order: decide, commit, learn.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.confidence import draw, upper
+from coaf.bandit.kernels import CHUNK, ESTIMATE, PICKED, REWARD, absorb, parts, score
+from coaf.bandit.lanes import Block, block, columns, compiled
+from coaf.bandit.rate import robbins_monro
+from coaf.bandit.threshold import pick, threshold_root
+
+UPPER, MEANS, THOMPSON, TRUTH = range(4)  # indices
+FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING = range(6)  # rates, and two baselines
+# What `settings` of a rate holds.
+INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(6)
+
+
+_step = compiled(robbins_monro)
+
+
+@compiled
+def fill(
+    items: FloatArray, shown: npt.NDArray[np.integer], counts: IntArray, features: FloatArray
+) -> None:
+    """Copy the features of the items shown into lanes; the rest of the last lanes is zero."""
+    d = items.shape[1]
+    for j in range(shown.shape[0]):
+        for a in range(counts[j]):
+            for i in range(d):
+                features[j * d + i, a] = items[shown[j, a], i]
+        for a in range(counts[j], (counts[j] + 7) // 8 * 8):
+            for i in range(d):
+                features[j * d + i, a] = 0.0
+
+
+@compiled
+def estimate(
+    kind: int,
+    M: Block,
+    Q: Block,
+    d: int,
+    X: Block,
+    x0: int,
+    n: int,
+    S: Block,
+    theta: FloatArray,
+    means: FloatArray,
+    j: int,
+) -> None:
+    """The estimates that choose, into S, whatever the index."""
+    dp = columns(M)
+    if kind == TRUTH:
+        for a in range(n):
+            S[dp + ESTIMATE, a] = means[j, a]
+        return
+    if kind == UPPER:
+        score(M, Q, d, X, x0, n, S)
+        upper(M, Q, d, X, x0, n, S)
+        return
+    for a in range(n):
+        total = 0.0
+        for i in range(d):
+            total += theta[i] * X[x0 + i, a]
+        S[dp + ESTIMATE, a] = total
+
+
+@compiled
+def run(
+    learner: FloatArray,
+    arena: FloatArray,
+    index: int,
+    kind: int,
+    rates: FloatArray,
+    noise: FloatArray,
+    d: int,
+    features: FloatArray,
+    counts: IntArray,
+    base: FloatArray,
+    setup: FloatArray,
+    costs: FloatArray,
+    means: FloatArray,
+    rewards: FloatArray,
+    trace: FloatArray,
+) -> None:
+    """Play a batch; `trace` gets the rate used, the seconds and the true mean reward of each."""
+    M, Q, _, S, E = parts(learner, arena, d)
+    X, C = block(features), block(costs)
+    dp, lanes = columns(M), costs.shape[1]
+    rate, floor, spent, earned = rates[INITIAL], 0.0, 0.0, 0.0
+    most, least = 1.0, math.inf
+    ones, nothing = np.ones((1, lanes)), np.zeros(0)
+    unit = block(ones)
+    size = int(rates[SIZE])
+    memory = np.empty(size * lanes if kind == MEMORY else 0)
+    memory_costs = np.empty((1, size * lanes if kind == MEMORY else 0))
+    for j in range(counts.shape[0]):
+        n, x0 = counts[j], j * d
+        theta = nothing
+        if index == THOMPSON:
+            theta = draw(M, Q, noise[j])
+        elif index == MEANS:
+            theta = learner[2 * dp + 1, :d]
+        if kind == MEMORY and j > 0:
+            first = max(j - size, 0)
+            position = 0
+            for t in range(first, j):
+                estimate(index, M, Q, d, X, t * d, counts[t], S, theta, means, t)
+                for a in range(counts[t]):
+                    memory[position] = S[dp + ESTIMATE, a]
+                    memory_costs[0, position] = costs[t, a]
+                    position += 1
+            rate = threshold_root(
+                memory, counts[first:j], base[first:j], setup[first:j], memory_costs, rates[INITIAL]
+            )
+        estimate(index, M, Q, d, X, x0, n, S, theta, means, j)
+        if kind == CUT:
+            count, seconds, reward = pick(
+                n, rate, base[j], 0.0, unit, 0, 0, S, dp + ESTIMATE, dp + PICKED
+            )
+        elif kind == EVERYTHING:
+            count = n
+            for a in range(n):
+                S[dp + PICKED, a] = float(a)
+        else:
+            count, seconds, reward = pick(
+                n, rate, base[j], setup[j], C, j, 0, S, dp + ESTIMATE, dp + PICKED
+            )
+        if kind == CUT or kind == EVERYTHING:
+            seconds, reward = 0.0, 0.0
+            for i in range(count):
+                seconds += costs[j, int(S[dp + PICKED, i])]
+            seconds += base[j] + (setup[j] if count > 0 else 0.0)
+        mean = 0.0
+        for i in range(count):
+            mean += means[j, int(S[dp + PICKED, i])]
+        trace[j, 0], trace[j, 1], trace[j, 2] = rate, seconds, mean
+        if kind == ROBBINS_MONRO:
+            floor += base[j]
+            most = rates[N_MAX] if rates[N_MAX] > 0.0 else max(most, float(n))
+            least = rates[L_MIN] if rates[L_MIN] > 0.0 else min(least, base[j])
+            bound = most * rates[MEAN_BOUND] / least
+            rate = _step(rate, seconds * rate - reward, floor, rates[XI], bound)
+        elif kind == RENEWAL:
+            spent += seconds
+            earned += reward
+            rate = earned / spent
+        if index != TRUTH:
+            _learn(M, Q, d, X, x0, n, count, rewards, j, S, E, index)
+
+
+@compiled
+def _learn(
+    M: Block,
+    Q: Block,
+    d: int,
+    X: Block,
+    x0: int,
+    n: int,
+    count: int,
+    rewards: FloatArray,
+    j: int,
+    S: Block,
+    E: Block,
+    index: int,
+) -> None:
+    """Learn every pick of the round, CHUNK at a time; a first chunk reuses what scoring found."""
+    dp = columns(M)
+    first = 0
+    while first < count:
+        size = min(CHUNK, count - first)
+        if first > 0 or index != UPPER:
+            score(M, Q, d, X, x0, n, S)
+        for i in range(size):
+            S[dp + PICKED, i] = S[dp + PICKED, first + i]
+            S[dp + REWARD, i] = rewards[j, int(S[dp + PICKED, i])]
+        absorb(M, Q, d, X, x0, size, S, E)
+        first += size
+
+
+@compiled
+def best_gaps(
+    means: FloatArray,
+    counts: IntArray,
+    base: FloatArray,
+    setup: FloatArray,
+    costs: FloatArray,
+    rate: float,
+) -> tuple[FloatArray, FloatArray]:
+    """The smallest gap of every round under its true means, and the seconds of that choice."""
+    rounds, lanes = means.shape
+    work = np.empty((2, lanes + 1))
+    S, C = block(work), block(costs)
+    gaps, times = np.empty(rounds), np.empty(rounds)
+    for j in range(rounds):
+        for a in range(counts[j]):
+            S[0, a] = means[j, a]
+        _, seconds, reward = pick(counts[j], rate, base[j], setup[j], C, j, 0, S, 0, 1)
+        gaps[j], times[j] = seconds * rate - reward, seconds
+    return gaps, times

@@ -1,0 +1,117 @@
+"""A synthetic world: a catalogue of random items, linear mean rewards, Gaussian noise."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from coaf.bandit.arrays import FloatArray, number
+from coaf.worlds.batch import Batch, Scene, gather
+
+
+class Synthetic:
+    """Each round shows some items of a catalogue; an item's mean reward is θ*·x.
+
+    Parameters
+    ----------
+    dim
+        Number of features; the last is the same for all items if `offset` is given.
+    arms
+        A round shows between arms[0] and arms[1] items.
+    base
+        The time to see a round, uniform in this range (seconds).
+    setup, each
+        Time for taking anything at all, and for each arm taken.
+    noise
+        Standard deviation of a reward around its mean.
+    norm
+        ‖θ*‖.
+    offset
+        Share of the mean reward that is common to all items: 0 makes half of them worthless.
+    items
+        How many items the catalogue has; features are uniform on a sphere.
+    seed
+        The world's own: catalogue and θ*. Replicates have their own streams.
+
+    Examples
+    --------
+    >>> world = Synthetic(dim=3, arms=(2, 4), seed=1)
+    >>> scene = next(world.scenes(rounds=5, replicate=0))
+    >>> scene.round.features.shape[1]
+    3
+    """
+
+    def __init__(
+        self,
+        dim: int = 10,
+        *,
+        arms: tuple[int, int] = (6, 20),
+        base: tuple[float, float] = (5.0, 10.0),
+        setup: float = 0.0,
+        each: float = 1.0,
+        noise: float = 0.5,
+        norm: float = 1.0,
+        offset: float = 0.0,
+        items: int = 2000,
+        seed: int = 0,
+    ) -> None:
+        self.dim = int(number("dim", dim, low=1))
+        self.arms = (int(arms[0]), int(arms[1]))
+        if not 0 <= self.arms[0] <= self.arms[1]:
+            raise ValueError(f"arms is {arms}; it must be a range of counts, as (6, 20)")
+        self.base = (number("base[0]", base[0], above=0.0), number("base[1]", base[1], above=0.0))
+        self.setup, self.each = number("setup", setup, low=0.0), number("each", each, low=0.0)
+        self.noise, self.norm = number("noise", noise, low=0.0), number("norm", norm, low=0.0)
+        self.offset = number("offset", offset, low=0.0)
+        if self.offset > 1.0:
+            raise ValueError(f"offset is {self.offset}; it must be at most 1")
+        self.seed = int(seed)
+        rng = np.random.default_rng([self.seed, 0])
+        shares = np.sqrt([1.0 - self.offset, self.offset])
+        free = self.dim - 1 if self.offset else self.dim
+        self.theta = np.zeros(self.dim)
+        self.theta[:free] = _unit(rng.standard_normal((1, free)))[0] * shares[0]
+        self.items = np.zeros((int(items), self.dim))
+        self.items[:, :free] = _unit(rng.standard_normal((int(items), free))) * shares[0]
+        if self.offset:
+            self.theta[-1], self.items[:, -1] = shares[1], shares[1]
+        self.theta *= self.norm
+        self._means = self.items @ self.theta
+
+    def means(self, features: FloatArray) -> FloatArray:
+        """θ*·x."""
+        return features @ self.theta
+
+    def batch(self, rounds: int, replicate: int) -> Batch:
+        """Rounds of a replicate as arrays."""
+        # A stream for each quantity, so that a longer run begins with the same rounds.
+        seeds = np.random.SeedSequence([self.seed, 1, replicate]).spawn(4)
+        streams = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+        low, high = self.arms
+        lanes = (high + 7) // 8 * 8
+        counts = streams[0].integers(low, high, size=rounds, endpoint=True)
+        base = streams[1].uniform(*self.base, size=rounds)
+        shown = streams[2].integers(0, len(self.items), size=(rounds, high), dtype=np.int32)
+        noise = streams[3].standard_normal((rounds, high), dtype=np.float32)
+        means = np.zeros((rounds, lanes))
+        means[:, :high] = self._means[shown]
+        rewards = np.zeros((rounds, lanes))
+        rewards[:, :high] = means[:, :high] + self.noise * noise
+        return Batch(
+            dim=self.dim,
+            features=gather(self.items, shown, counts),
+            counts=counts,
+            base=base,
+            setup=np.full(rounds, self.setup),
+            costs=np.full((rounds, lanes), self.each),
+            means=means,
+            rewards=rewards,
+        )
+
+    def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
+        """Rounds of a replicate one by one."""
+        return self.batch(rounds, replicate).scenes()
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    result: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return result
