@@ -110,7 +110,8 @@ def bench(
     result["mb_for_10000_learners"] = speed.memory()
     if growth:
         result["growth"] = speed.growth()
-        result["peers_at_1000_features"] = speed.peers(dim=1000, count=60)
+        result["one_pick_at_1000_features"] = speed.one_pick(1000, count=200)
+        result["peers_at_1000_features"] = speed.peers(dim=1000, count=200)
     if as_json:
         typer.echo(json.dumps(result))
         return

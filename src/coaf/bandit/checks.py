@@ -198,10 +198,8 @@ def check_policy(policy: Any, rounds: Sequence[Round] | None = None, *, saved: b
     """
     belief, kinds = getattr(policy, "belief", None), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
     some = [Round(_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
-    these = enumerate(rounds or some)
-    keyed = [
-        Round(r.features, r.latency, r.actions, groups=r.groups, key=f"#{i}") for i, r in these
-    ]
+    used = enumerate(rounds or some)
+    keyed = [Round(r.features, r.latency, r.actions, groups=r.groups, key=f"#{i}") for i, r in used]
     checks = [decision_adds_up, decide_is_pure, only_learn_learns, policy_refuses]
     for check in [*checks, policy_resumes] if saved else checks:
         check(deepcopy(policy), keyed, saved)

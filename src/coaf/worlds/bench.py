@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from coaf.bandit.actions import Actions, AnySubset, OneOf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.latency import Additive
@@ -26,6 +27,7 @@ from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.synthetic import Synthetic
 
 DIM, ARMS, ROUNDS = 10, 13, 2000
+ANY = AnySubset()
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -51,11 +53,11 @@ class Yardstick:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             raise RuntimeError("the yardstick needs a C compiler (cc or gcc) on the PATH")
-        self._folder = tempfile.TemporaryDirectory()
-        library = Path(self._folder.name) / "limit.so"
         flags = ["-O3", "-march=native", "-ffast-math", "-DFAST", "-shared", "-fPIC"]
-        subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
-        self._run = ctypes.CDLL(str(library)).coaf_run
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "limit.so"
+            subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
+            self._run = ctypes.CDLL(str(library)).coaf_run
         self._run.restype = ctypes.c_double
 
     def prepare(self, batch: Batch) -> Callable[[], tuple[float, int]]:
@@ -123,14 +125,21 @@ def _rounds(dim: int, arms: int, count: int) -> tuple[FloatArray, FloatArray]:
     return X, X @ theta + 0.5 * rng.standard_normal((count, arms))
 
 
-def live(policy: COAF, *, dim: int = DIM, arms: int = ARMS, count: int = 1000) -> float:
+def live(
+    policy: COAF,
+    *,
+    dim: int = DIM,
+    arms: int = ARMS,
+    count: int = 1000,
+    actions: Actions = ANY,
+) -> float:
     """Microseconds for one round through the public API: Round, decide, commit, learn."""
     X, y = _rounds(dim, arms, count)
 
     def work() -> None:
         player = copy.deepcopy(policy)
         for features, rewards in zip(X, y, strict=True):
-            patch = Round(features=features, latency=Additive(base=7.5, each=1.0))
+            patch = Round(features, Additive(base=7.5, each=1.0), actions)
             decision = player.decide(patch)
             player.commit(decision)
             taken = decision.chosen.nonzero()[0]
@@ -182,8 +191,13 @@ def peers(*, dim: int = DIM, count: int = 500) -> dict[str, float]:
     return found
 
 
+def one_pick(dim: int, count: int) -> float:
+    """Microseconds a round for what the peers do: score all, take one, learn it."""
+    return live(preset(dim), dim=dim, count=count, actions=OneOf())
+
+
 def growth() -> list[dict[str, float]]:
-    """Microseconds a live round as arms and features grow."""
+    """Microseconds a live round as arms and features grow, all picks learned."""
     sizes = [(10, 13), (10, 130), (10, 1300), (30, 13), (100, 13), (300, 13), (1000, 13)]
     table = []
     for dim, arms in sizes:

@@ -1,0 +1,17 @@
+"""What `import coaf` brings, and what it leaves for later."""
+
+import subprocess
+import sys
+
+import coaf
+
+
+def test_heavy_modules_load_on_first_use() -> None:
+    code = "import coaf, sys; print([m for m in ('numba', 'scipy', 'xarray') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_everything_promised_is_there() -> None:
+    for name in coaf.__all__:
+        assert getattr(coaf, name) is not None
