@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
-from coaf.bandit.tour_paths import improve, shortest_length
+from coaf.bandit.selection.tour_paths import improve, shortest_length
 
 times = st.floats(0, 100) | st.integers(0, 5).map(float)
 naive = settings(max_examples=200, deadline=None, derandomize=True)

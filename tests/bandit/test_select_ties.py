@@ -11,8 +11,8 @@ from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Exactly, Gro
 from coaf.bandit.arrays import BoolArray
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
 from coaf.bandit.select import Selection, best, floor, gap
-from coaf.bandit.select_milp import as_tree, best_linear
-from coaf.bandit.select_sorted import Limits
+from coaf.bandit.selection.milp import as_tree, best_linear
+from coaf.bandit.selection.sorting import Limits
 
 
 def arms(found: Selection) -> list[int]:

@@ -7,7 +7,7 @@ from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Listed
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.latency import Tour
 from coaf.bandit.select import best, gap
-from coaf.bandit.tour_search import search
+from coaf.bandit.selection.tour_search import search
 
 
 def draw(seed: int, n: int, clustered: bool = False) -> tuple[Tour, FloatArray]:

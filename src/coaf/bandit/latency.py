@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, number
 from coaf.bandit.equality import ByFields
+from coaf.bandit.selection.tour_paths import shortest_length
 from coaf.bandit.subsets import Subset, as_tuple, as_tuples, check_arms, wholes
-from coaf.bandit.tour_paths import shortest_length
 
 _set = object.__setattr__
 _INF = float("inf")

@@ -16,7 +16,7 @@ _HINT = " (rounds that are decided before the last one is committed need a key)"
 
 @functools.cache
 def _guards() -> Any:
-    from coaf.bandit import guards  # loads numba
+    from coaf.bandit.compiled import guards  # loads numba
 
     return guards
 
@@ -68,7 +68,10 @@ class Ledger:
         found = self._open.get(name)
         if found is None:
             if name < self.commits if isinstance(name, int) else name in self._closed:
-                raise ValueError(f"decision {name!r} is closed: all its rewards are in{_HINT}")
+                raise ValueError(
+                    f"decision {name!r} is closed: all its rewards are in, or another was "
+                    f"committed in its place{_HINT}"
+                )
         elif len(found.done) != decision.round.n:
             raise ValueError(
                 f"decision {name!r} is open with {len(found.done)} arms, "

@@ -38,8 +38,8 @@ class MemoryRoot:
     def value(self, score: Score) -> float:
         return root(list(self.rounds), score, self.initial)
 
-    def enter(self, visit: Visit) -> None:
-        self.rounds.append(visit.round)
+    def enter(self, visit: Visit, round: Round) -> None:
+        self.rounds.append(round)
 
     def update(self, visit: Visit) -> None:
         """A follow-up changes nothing: the round is remembered as it was entered."""
@@ -94,7 +94,7 @@ def root(rounds: list[Round], score: Score, initial: float) -> float:
 
 
 def _root_by_threshold(rounds: list[Round], estimates: FloatArray, initial: float) -> float:
-    from coaf.bandit.threshold import threshold_root  # loads numba
+    from coaf.bandit.compiled.threshold import threshold_root  # loads numba
 
     counts = np.array([r.n for r in rounds])
     base, setup = np.empty(len(rounds)), np.zeros(len(rounds))

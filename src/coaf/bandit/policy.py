@@ -1,14 +1,14 @@
 """COAF (`alg: COAF`): take what is worth its time."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Literal, Self
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.index import Index, Thompson, Upper
-from coaf.bandit.memory_root import MemoryRoot, load_round, save_round
+from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Rate, Renewal, RobbinsMonro, Visit
 from coaf.bandit.state import entry
@@ -139,20 +139,16 @@ class COAF(Policy):
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
         if decision.round.follows is None:
             self._visit = Visit.enter(decision, executed, seconds)
-            self._rate.enter(self._visit)
+            self._rate.enter(self._visit, decision.round)
         else:
             visit = self._entered(decision.round)
             visit.add(decision, executed, seconds)
             self._rate.update(visit)
 
     def _settings(self) -> dict[str, Any]:
-        visit = self._visit
-        if visit is None:
-            return {"rate": self._rate.state(), "visit": None}
-        numbers = {f.name: getattr(visit, f.name) for f in fields(visit) if f.name != "round"}
         return {
             "rate": self._rate.state(),
-            "visit": {**numbers, "round": save_round(visit.round)},
+            "visit": None if self._visit is None else asdict(self._visit),
         }
 
     @classmethod
@@ -162,6 +158,5 @@ class COAF(Policy):
             raise ValueError(f"state names an unknown rate {rate['rate']!r}")
         policy = cls(rate=_RATES[rate["rate"]].restore(rate), **shared)
         if visit is not None:
-            numbers = {f.name: entry(visit, f.name) for f in fields(Visit)}
-            policy._visit = Visit(**{**numbers, "round": load_round(numbers["round"])})
+            policy._visit = Visit(**{f.name: entry(visit, f.name) for f in fields(Visit)})
         return policy

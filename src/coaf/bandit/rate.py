@@ -32,7 +32,6 @@ class Visit:
     were used when each arm was chosen.
     """
 
-    round: Round
     id: int | str
     rate: float
     planned_seconds: float
@@ -48,7 +47,6 @@ class Visit:
         """The visit that an entry decision begins."""
         modelled, taken = _executed(decision, executed)
         return cls(
-            decision.round,
             decision.id,
             decision.rate,
             decision.seconds,
@@ -88,8 +86,8 @@ class Rate(Protocol):
     def value(self, score: Score) -> float:
         """The rate for the next entry round; `score` gives estimates as of today."""
 
-    def enter(self, visit: Visit) -> None:
-        """A visit begins; the one before is final."""
+    def enter(self, visit: Visit, round: Round) -> None:
+        """A visit begins with this entry round; the one before is final."""
 
     def update(self, visit: Visit) -> None:
         """A follow-up added to the visit that was entered last."""
@@ -113,7 +111,7 @@ class Fixed:
     def value(self, score: Score) -> float:
         return self.rate
 
-    def enter(self, visit: Visit) -> None:
+    def enter(self, visit: Visit, round: Round) -> None:
         pass
 
     def update(self, visit: Visit) -> None:
@@ -168,8 +166,8 @@ class RobbinsMonro:
     def value(self, score: Score) -> float:
         return self.rate
 
-    def enter(self, visit: Visit) -> None:
-        least, n = visit.round.floor, visit.round.n
+    def enter(self, visit: Visit, round: Round) -> None:
+        least, n = round.floor, round.n
         self.elapsed_floor += least
         if self.n_max is None and n > self.most:
             self.most = float(n)
@@ -230,7 +228,7 @@ class Renewal:
     def value(self, score: Score) -> float:
         return self.reward / self.seconds if self.seconds > 0.0 else self.initial
 
-    def enter(self, visit: Visit) -> None:
+    def enter(self, visit: Visit, round: Round) -> None:
         self._reward_before, self._seconds_before = self.reward, self.seconds
         self.update(visit)
 

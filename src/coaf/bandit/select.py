@@ -2,11 +2,11 @@
 
 Each pair of a latency and an action space has its own exact method:
 
-- `Additive`, `Setup`, `ByCount`: `select_sorted` (one sort);
-- `Tree`: `select_tree` (dynamic programmes);
-- `Tour`: `select_tour` (Held-Karp to 15 points, then local search);
-- a cap on seconds or group limits on a tree: `select_milp` (HiGHS);
-- `Listed`, `Table`, and latencies or actions of your own: `select_listed` (enumeration).
+- `Additive`, `Setup`, `ByCount`: `selection.sorting` (one sort);
+- `Tree`: `selection.trees` (dynamic programmes);
+- `Tour`: `selection.tours` (Held-Karp to 15 points, then local search);
+- a cap on seconds or group limits on a tree: `selection.milp` (HiGHS);
+- `Listed`, `Table`, and latencies or actions of your own: `selection.listed` (enumeration).
 """
 
 import functools
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit import select_tree
 from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
-from coaf.bandit.select_listed import best_of, candidates
-from coaf.bandit.select_milp import as_tree, best_linear
-from coaf.bandit.select_sorted import Limits, best_prefix, limits_of
-from coaf.bandit.select_tour import best_tour
-from coaf.bandit.tour_paths import EXACT_POINTS
+from coaf.bandit.selection import trees
+from coaf.bandit.selection.listed import best_of, candidates
+from coaf.bandit.selection.milp import as_tree, best_linear
+from coaf.bandit.selection.sorting import Limits, best_prefix, limits_of
+from coaf.bandit.selection.tour_paths import EXACT_POINTS
+from coaf.bandit.selection.tours import best_tour
 
 _INF = float("inf")
 
@@ -140,7 +140,7 @@ def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | No
 
 @functools.cache
 def _pick_arms() -> Callable[..., tuple[BoolArray, float, float]]:
-    from coaf.bandit.threshold import pick_arms  # loads numba
+    from coaf.bandit.compiled.threshold import pick_arms  # loads numba
 
     return pick_arms
 
@@ -221,9 +221,9 @@ def _tree(
     """Without cap and groups first: if the answer meets them anyway, it is the answer."""
     scores, prices = mu - rate * latency.each, rate * latency.costs
     if limits.low == 0 and limits.high == len(mu):
-        chosen = select_tree.any_subset(scores, prices, latency)
+        chosen = trees.any_subset(scores, prices, latency)
     else:
-        chosen = select_tree.by_count(scores, prices, latency, low=limits.low, high=limits.high)
+        chosen = trees.by_count(scores, prices, latency, low=limits.low, high=limits.high)
     if latency.seconds(chosen) <= cap and all(
         chosen[arms].sum() <= limit for arms, limit in limits.groups
     ):

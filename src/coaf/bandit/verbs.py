@@ -163,15 +163,24 @@ class Policy:
         )
 
     @classmethod
-    def restore(cls, state: Mapping[str, Any] | str) -> Self:
-        """The policy that `state` (a dictionary or its JSON text) was taken from."""
+    def restore(cls, state: Mapping[str, Any] | str, *, belief: type[Belief] | None = None) -> Self:
+        """The policy that `state` (a dictionary or its JSON text) was taken from.
+
+        A belief of your own needs its class as `belief`.
+        """
         state = unseal(cls.kind, state)
         saved = entry(state, "belief")
-        if saved is not None and saved.get("coaf") not in _BELIEFS:
-            raise ValueError(f"state names an unknown belief {saved.get('coaf')!r}")
+        kind = belief
+        if saved is not None and kind is None:
+            kind = _BELIEFS.get(saved.get("coaf"))
+            if kind is None:
+                raise ValueError(
+                    f"state names an unknown belief {saved.get('coaf')!r}: "
+                    "pass its class as belief, as in COAF.restore(state, belief=MyBelief)"
+                )
         policy = cls._build(
             state,
-            belief=None if saved is None else _BELIEFS[saved["coaf"]].restore(saved),
+            belief=None if saved is None or kind is None else kind.restore(saved),
             index=indices.load(state),
             seed=entry(state, "seed"),
             draws=entry(state, "draws"),

@@ -61,7 +61,7 @@ class Batch:
 
 def gather(items: FloatArray, shown: npt.NDArray[np.integer], counts: IntArray) -> FloatArray:
     """The features of `items` in lanes: arm a of round j is item `shown[j, a]`."""
-    from coaf.bandit.workspace import unset  # loads numba
+    from coaf.bandit.compiled.workspace import unset  # loads numba
     from coaf.worlds.replicate import fill
 
     d, lanes = items.shape[1], (shown.shape[1] + 7) // 8 * 8

@@ -53,16 +53,18 @@ class Yardstick:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             raise RuntimeError("the yardstick needs a C compiler (cc or gcc) on the PATH")
-        flags = ["-O3", "-march=native", "-ffast-math", "-DFAST", "-shared", "-fPIC"]
+        flags = ["-O3", "-march=native", "-ffast-math", "-DFAST", "-fPIC"]
         with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder) / "limit.so"
-            subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
-            self._run = ctypes.CDLL(str(library)).coaf_run
+            code, library = f"{folder}/limit.o", f"{folder}/limit.so"
+            subprocess.run([compiler, "-c", *flags, str(source), "-o", code], check=True)
+            # Linked without -ffast-math, which would make this whole process flush tiny numbers.
+            subprocess.run([compiler, "-shared", code, "-o", library, "-lm"], check=True)
+            self._run = ctypes.CDLL(library).coaf_run
         self._run.restype = ctypes.c_double
 
     def prepare(self, batch: Batch) -> Callable[[], tuple[float, int]]:
         """A call that plays `batch` and returns the last rate and the number of picks."""
-        from coaf.bandit.workspace import aligned  # loads numba
+        from coaf.bandit.compiled.workspace import aligned  # loads numba
 
         rounds, most, padded = len(batch), 20, (DIM + 3) // 4 * 4
         # It reads whole vectors, so rows must be aligned, and up to four arms past the last.

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.actions import Actions, OneOf
-from coaf.bandit.arrays import FloatArray, IntArray, floats, number
+from coaf.bandit.arrays import FloatArray, floats, number
 from coaf.bandit.latency import Additive
 from coaf.bandit.problem import Round
-from coaf.worlds.batch import Batch, Scene, gather
+from coaf.worlds.batch import Batch, Scene
+from coaf.worlds.catalogue import arm_range, batch_of, shares, sphere, streams
 
 
 class SemiBandit:
@@ -53,13 +54,13 @@ class SemiBandit:
         seed: int = 0,
     ) -> None:
         self.dim = int(number("dim", dim, low=1))
-        self.arms = _counts(arms)
+        self.arms = arm_range(arms)
         self.actions = actions
         for n in set(self.arms):
             actions.check(n)
         self.noise, self.norm = number("noise", noise, low=0.0), number("norm", norm, low=0.0)
         self.seed = int(seed)
-        self.theta = _sphere(np.random.default_rng([self.seed, 0]), 1, self.dim)[0] * self.norm
+        self.theta = sphere(np.random.default_rng([self.seed, 0]), 1, self.dim)[0] * self.norm
 
     def means(self, features: FloatArray) -> FloatArray:
         """θ*·x."""
@@ -68,10 +69,10 @@ class SemiBandit:
 
     def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
         """Rounds of a replicate one by one."""
-        rng, latency = _stream(self.seed, replicate), Additive(base=1.0, each=0.0)
+        rng, latency = streams(self.seed, replicate)[0], Additive(base=1.0, each=0.0)
         for _ in range(rounds):
             n = int(rng.integers(*self.arms, endpoint=True))
-            features = _sphere(rng, n, self.dim)
+            features = sphere(rng, n, self.dim)
             means = self.means(features)
             rewards = means + self.noise * rng.standard_normal(n)
             yield Scene(Round(features, latency, self.actions), means, rewards)
@@ -156,7 +157,7 @@ class Mortal:
         self.prior = floats("prior", prior, ndim=1)
         if len(self.prior) == 0 or np.abs(self.prior).max() > 1.0:
             raise ValueError(f"prior is {prior!r}; it must hold mean rewards within ±1")
-        self.weights = _weights(weights, len(self.prior))
+        self.weights = shares(weights, len(self.prior))
         self.p = number("p", p, above=0.0)
         if self.p > 1.0:
             raise ValueError(f"p is {self.p}; it must be at most 1")
@@ -189,15 +190,15 @@ class Mortal:
 
     def batch(self, rounds: int, replicate: int) -> Batch:
         """Rounds of a replicate as arrays."""
-        streams = _streams(self.seed, replicate)
-        kinds = streams[0].choice(len(self.prior), size=rounds, p=self.weights)
-        counts = np.minimum(streams[1].geometric(self.p, size=rounds), self.n_max)
+        random = streams(self.seed, replicate)
+        kinds = random[0].choice(len(self.prior), size=rounds, p=self.weights)
+        counts = np.minimum(random[1].geometric(self.p, size=rounds), self.n_max)
         shown = np.repeat(kinds[:, None], self.n_max, axis=1)
-        noise = self.noise * streams[2].standard_normal(shown.shape)
+        noise = self.noise * random[2].standard_normal(shown.shape)
         means = self.prior[shown]
         times = (self.base, 0.0, self.each)
         items = self.prior[:, None]
-        return _batch(items, shown, counts, times=times, means=means, rewards=means + noise)
+        return batch_of(items, shown, counts, times=times, means=means, rewards=means + noise)
 
     def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
         """Rounds of a replicate one by one."""
@@ -254,8 +255,8 @@ class Types:
         low = 0.0 if noise is None else -1.0
         if self.dim == 0 or self.theta.min() < low or self.theta.max() > 1.0:
             raise ValueError(f"means is {means!r}; it must hold numbers from {low:g} to 1")
-        self.weights = _weights(weights, self.dim)
-        self.arms = _counts(arms)
+        self.weights = shares(weights, self.dim)
+        self.arms = arm_range(arms)
         self.base, self.each = number("base", base, above=0.0), number("each", each, low=0.0)
         self.setup = number("setup", setup, low=0.0)
         self.noise = None if noise is None else number("noise", noise, low=0.0)
@@ -267,76 +268,18 @@ class Types:
 
     def batch(self, rounds: int, replicate: int) -> Batch:
         """Rounds of a replicate as arrays."""
-        streams, (low, high) = _streams(self.seed, replicate), self.arms
-        counts = streams[0].integers(low, high, size=rounds, endpoint=True)
-        shown = streams[1].choice(self.dim, size=(rounds, high), p=self.weights)
+        random, (low, high) = streams(self.seed, replicate), self.arms
+        counts = random[0].integers(low, high, size=rounds, endpoint=True)
+        shown = random[1].choice(self.dim, size=(rounds, high), p=self.weights)
         means = self.theta[shown]
         if self.noise is None:
-            rewards = (streams[2].uniform(size=shown.shape) < means).astype(np.float64)
+            rewards = (random[2].uniform(size=shown.shape) < means).astype(np.float64)
         else:
-            rewards = means + self.noise * streams[2].standard_normal(shown.shape)
+            rewards = means + self.noise * random[2].standard_normal(shown.shape)
         times = (self.base, self.setup, self.each)
         items = np.eye(self.dim)
-        return _batch(items, shown, counts, times=times, means=means, rewards=rewards)
+        return batch_of(items, shown, counts, times=times, means=means, rewards=rewards)
 
     def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
         """Rounds of a replicate one by one."""
         return self.batch(rounds, replicate).scenes()
-
-
-def _counts(arms: tuple[int, int]) -> tuple[int, int]:
-    low, high = int(arms[0]), int(arms[1])
-    if not 0 <= low <= high:
-        raise ValueError(f"arms is {arms}; it must be a range of counts, as (6, 20)")
-    return low, high
-
-
-def _weights(weights: npt.ArrayLike | None, count: int) -> FloatArray:
-    if weights is None:
-        return np.full(count, 1.0 / count)
-    given = floats("weights", weights, ndim=1, low=0.0)
-    if len(given) != count or given.sum() <= 0.0:
-        raise ValueError(f"weights is {weights!r}; it must hold {count} numbers, not all zero")
-    shares: FloatArray = given / given.sum()
-    return shares
-
-
-def _sphere(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    rows = rng.standard_normal((n, dim))
-    result: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return result
-
-
-def _stream(seed: int, replicate: int) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 1, replicate])))
-
-
-def _streams(seed: int, replicate: int) -> list[np.random.Generator]:
-    """A stream for each quantity, so that a longer run begins with the same rounds."""
-    children = np.random.SeedSequence([seed, 1, replicate]).spawn(3)
-    return [np.random.Generator(np.random.SFC64(child)) for child in children]
-
-
-def _batch(
-    items: FloatArray,
-    shown: IntArray,
-    counts: IntArray,
-    *,
-    times: tuple[float, float, float],
-    means: FloatArray,
-    rewards: FloatArray,
-) -> Batch:
-    """A batch of arms that are items of a catalogue, with the same base, setup and each for all."""
-    (rounds, high), (base, setup, each) = shown.shape, times
-    lanes = (high + 7) // 8 * 8
-    spare = ((0, 0), (0, lanes - high))
-    return Batch(
-        dim=items.shape[1],
-        features=gather(items, shown, counts),
-        counts=counts,
-        base=np.full(rounds, base),
-        setup=np.full(rounds, setup),
-        costs=np.full((rounds, lanes), each),
-        means=np.pad(means, spare),
-        rewards=np.pad(rewards, spare),
-    )

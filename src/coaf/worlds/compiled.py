@@ -59,7 +59,7 @@ def plan(policy: Policy, world: World) -> Plan | None:
 
 def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
     """Play a batch; returns rate, seconds and true mean reward of every round, (rounds, 3)."""
-    from coaf.bandit import workspace  # loads numba
+    from coaf.bandit.compiled import workspace  # loads numba
     from coaf.worlds import replicate
 
     belief = policy.belief

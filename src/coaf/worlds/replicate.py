@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.confidence import draw, upper
-from coaf.bandit.kernels import CHUNK, ESTIMATE, PICKED, REWARD, absorb, parts, score
-from coaf.bandit.lanes import Block, block, columns, compiled
+from coaf.bandit.compiled.confidence import draw, upper
+from coaf.bandit.compiled.kernels import CHUNK, ESTIMATE, PICKED, REWARD, absorb, parts, score
+from coaf.bandit.compiled.lanes import Block, block, columns, compiled
+from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rate import robbins_monro
-from coaf.bandit.threshold import pick, threshold_root
 
 UPPER, MEANS, THOMPSON, TRUTH = range(4)  # indices
 FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING = range(6)  # rates, and two baselines

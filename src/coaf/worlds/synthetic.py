@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.worlds.batch import Batch, Scene, gather
+from coaf.worlds.batch import Batch, Scene
+from coaf.worlds.catalogue import arm_range, batch_of, sphere, streams
 
 
 class Synthetic:
@@ -55,9 +56,7 @@ class Synthetic:
         seed: int = 0,
     ) -> None:
         self.dim = int(number("dim", dim, low=1))
-        self.arms = (int(arms[0]), int(arms[1]))
-        if not 0 <= self.arms[0] <= self.arms[1]:
-            raise ValueError(f"arms is {arms}; it must be a range of counts, as (6, 20)")
+        self.arms = arm_range(arms)
         self.base = (number("base[0]", base[0], above=0.0), number("base[1]", base[1], above=0.0))
         self.setup, self.each = number("setup", setup, low=0.0), number("each", each, low=0.0)
         self.noise, self.norm = number("noise", noise, low=0.0), number("norm", norm, low=0.0)
@@ -66,14 +65,14 @@ class Synthetic:
             raise ValueError(f"offset is {self.offset}; it must be at most 1")
         self.seed = int(seed)
         rng = np.random.default_rng([self.seed, 0])
-        shares = np.sqrt([1.0 - self.offset, self.offset])
+        own, common = np.sqrt([1.0 - self.offset, self.offset])
         free = self.dim - 1 if self.offset else self.dim
         self.theta = np.zeros(self.dim)
-        self.theta[:free] = _unit(rng.standard_normal((1, free)))[0] * shares[0]
+        self.theta[:free] = sphere(rng, 1, free)[0] * own
         self.items = np.zeros((int(items), self.dim))
-        self.items[:, :free] = _unit(rng.standard_normal((int(items), free))) * shares[0]
+        self.items[:, :free] = sphere(rng, int(items), free) * own
         if self.offset:
-            self.theta[-1], self.items[:, -1] = shares[1], shares[1]
+            self.theta[-1], self.items[:, -1] = common, common
         self.theta *= self.norm
         self._means = self.items @ self.theta
 
@@ -83,35 +82,16 @@ class Synthetic:
 
     def batch(self, rounds: int, replicate: int) -> Batch:
         """Rounds of a replicate as arrays."""
-        # A stream for each quantity, so that a longer run begins with the same rounds.
-        seeds = np.random.SeedSequence([self.seed, 1, replicate]).spawn(4)
-        streams = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
-        low, high = self.arms
-        lanes = (high + 7) // 8 * 8
-        counts = streams[0].integers(low, high, size=rounds, endpoint=True)
-        base = streams[1].uniform(*self.base, size=rounds)
-        shown = streams[2].integers(0, len(self.items), size=(rounds, high), dtype=np.int32)
-        noise = streams[3].standard_normal((rounds, high), dtype=np.float32)
-        means = np.zeros((rounds, lanes))
-        means[:, :high] = self._means[shown]
-        rewards = np.zeros((rounds, lanes))
-        rewards[:, :high] = means[:, :high] + self.noise * noise
-        return Batch(
-            dim=self.dim,
-            features=gather(self.items, shown, counts),
-            counts=counts,
-            base=base,
-            setup=np.full(rounds, self.setup),
-            costs=np.full((rounds, lanes), self.each),
-            means=means,
-            rewards=rewards,
-        )
+        random, (low, high) = streams(self.seed, replicate), self.arms
+        counts = random[0].integers(low, high, size=rounds, endpoint=True)
+        base = random[1].uniform(*self.base, size=rounds)
+        shown = random[2].integers(0, len(self.items), size=(rounds, high), dtype=np.int32)
+        noise = random[3].standard_normal((rounds, high), dtype=np.float32)
+        means = self._means[shown]
+        times = (base, self.setup, self.each)
+        rewards = means + self.noise * noise
+        return batch_of(self.items, shown, counts, times=times, means=means, rewards=rewards)
 
     def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
         """Rounds of a replicate one by one."""
         return self.batch(rounds, replicate).scenes()
-
-
-def _unit(rows: FloatArray) -> FloatArray:
-    result: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return result

@@ -23,7 +23,10 @@ class Belief(Protocol):
         """The estimated mean reward of each arm."""
 
     def upper(self, features: FloatArray) -> FloatArray:
-        """The largest mean reward that the confidence set allows each arm."""
+        """The largest mean reward that the confidence set allows each arm.
+
+        It may lie below `mean`, where the estimate itself is outside the set.
+        """
 
     def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One joint draw of the mean rewards."""

@@ -17,7 +17,7 @@ _NONE = np.empty(0)
 @functools.cache
 def _compiled() -> tuple[Any, Any, Any, Any]:
     """The modules that load numba, on first use; not held by beliefs, which must pickle."""
-    from coaf.bandit import confidence, guards, kernels, workspace
+    from coaf.bandit.compiled import confidence, guards, kernels, workspace
 
     return kernels, confidence, workspace, guards
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.latency import Tour
-from coaf.bandit.tour_paths import EXACT_POINTS, distances, subset_lengths
-from coaf.bandit.tour_search import search
+from coaf.bandit.selection.tour_paths import EXACT_POINTS, distances, subset_lengths
+from coaf.bandit.selection.tour_search import search
 
 
 def best_tour(

@@ -7,13 +7,17 @@ references to arrays at every call, which costs more than a small matrix product
 bare view of a C-ordered float array, whose owner must outlive the call.
 """
 
+import functools
+import hashlib
 import operator
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.extending import intrinsic, models, overload, register_model
 
 WIDTH = 8
@@ -26,17 +30,38 @@ Lanes: TypeAlias = Any
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+@functools.cache
+def _cache_folder() -> str:
+    """Where compiled code is kept: the user's cache, under a name made from all that is compiled.
+
+    Numba itself looks only at the file of the function it compiles, and would go on using a caller
+    in which an older version of a changed function is inlined.
+    """
+    package = Path(__file__).parents[2]
+    sources = [*(package / "bandit" / "compiled").glob("*.py"), package / "bandit" / "rate.py"]
+    sources.append(package / "worlds" / "replicate.py")
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    cache = Path(home) if home else Path.home() / ".cache"
+    return str(cache / "coaf" / digest.hexdigest()[:16])
+
+
 def compiled(function: Function) -> Function:
-    """Compile with numba, cached between runs (in the user's cache if the package is read-only).
+    """Compile with numba, and keep the result between runs wherever a place can be written to.
 
     Scalars keep to IEEE arithmetic, so that Python and compiled code agree to the last bit.
     """
     settings: dict[str, Any] = {"error_model": "numpy", "nogil": True}
     result: Function
+    options: Any = config
+    chosen = options.CACHE_DIR
+    options.CACHE_DIR = chosen or _cache_folder()  # read when `cache=True` is, and put back after
     try:
         result = njit(cache=True, **settings)(function)
-    except RuntimeError:  # numba found no writable place at all: compile anew in each run
+    except RuntimeError:  # numba found no place to write to: compile anew in each run
         result = njit(**settings)(function)
+    finally:
+        options.CACHE_DIR = chosen
     return result
 
 

@@ -24,9 +24,19 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.guards import first_bad
-from coaf.bandit.lanes import Block, below, block, columns, compiled, fma, load, splat, store
-from coaf.bandit.products import accumulate, add_lower, product
+from coaf.bandit.compiled.guards import first_bad
+from coaf.bandit.compiled.lanes import (
+    Block,
+    below,
+    block,
+    columns,
+    compiled,
+    fma,
+    load,
+    splat,
+    store,
+)
+from coaf.bandit.compiled.products import accumulate, add_lower, product
 
 CHUNK = 32  # rows eliminated together
 PENDING = 32  # rows that may wait where P and V have outgrown the cache

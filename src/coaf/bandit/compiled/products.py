@@ -3,7 +3,7 @@
 Operands are blocks from a given row on, padded to whole lanes and to multiples of four rows.
 """
 
-from coaf.bandit.lanes import Block, Lanes, compiled, fma, load, splat, store
+from coaf.bandit.compiled.lanes import Block, Lanes, compiled, fma, load, splat, store
 
 
 @compiled

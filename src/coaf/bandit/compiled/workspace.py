@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.kernels import CHUNK, HEAD, PART, SMALL, arena_rows
+from coaf.bandit.compiled.kernels import CHUNK, HEAD, PART, SMALL, arena_rows
 
 _local = threading.local()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.latency import Tour
-from coaf.bandit.tour_paths import Path, cheapest_insertion, distances, improve, length
+from coaf.bandit.selection.tour_paths import Path, cheapest_insertion, distances, improve, length
 
 # A move must lower the gap by this part of its scale, or rounding could cycle for ever.
 _PROGRESS = 1e-12

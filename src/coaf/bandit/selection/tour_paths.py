@@ -31,7 +31,7 @@ def distances(points: FloatArray, start: FloatArray) -> FloatArray:
 def subset_lengths(table: FloatArray) -> FloatArray:
     """Shortest length through every subset of the points; entry s reads s as a bit mask."""
     # Loads numba, which `import coaf` should not.
-    from coaf.bandit.tour_kernels import shortest_lengths
+    from coaf.bandit.compiled.tours import shortest_lengths
 
     n = len(table) - 2
     between = np.ascontiguousarray(table[:n, :n])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.kernels import (
+from coaf.bandit.compiled.kernels import (
     ESTIMATE,
     LOGDET,
     MEAN,
@@ -19,7 +19,7 @@ from coaf.bandit.kernels import (
     parts,
     score,
 )
-from coaf.bandit.lanes import (
+from coaf.bandit.compiled.lanes import (
     Block,
     block,
     columns,

@@ -1,0 +1,197 @@
+"""Every implementation that the contract suites run on, and minimal ones a user might bring."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.baselines import TakeAll, Threshold
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.index import Mean, Thompson, Truth
+from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
+from coaf.bandit.memory_root import MemoryRoot
+from coaf.bandit.policy import COAF
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.rate import Fixed, RobbinsMonro
+from coaf.bandit.select import best
+from coaf.bandit.verbs import Policy
+
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "coaf": lambda: COAF(dim=3),
+    "paper": lambda: COAF.paper(dim=3),
+    "paper, ellipsoid": lambda: COAF.paper(dim=3, within="ellipsoid", n_max=6, l_min=2.0),
+    "paper, Thompson": lambda: COAF.paper(dim=3, index="thompson", seed=3),
+    "robbins-monro, tuned": lambda: COAF(dim=3, rate=RobbinsMonro(xi=1.0, initial=0.1)),
+    "memory root": lambda: COAF(dim=3, rate=MemoryRoot(size=3)),
+    "memory root, Thompson": lambda: COAF(
+        dim=3, index=Thompson(), rate=MemoryRoot(size=3), draws=10
+    ),
+    "fixed": lambda: COAF(dim=3, rate=Fixed(0.2)),
+    "mean": lambda: COAF(dim=3, index=Mean()),
+    "wide": lambda: COAF.paper(dim=70),
+    "threshold": lambda: Threshold(0.35, dim=3),
+    "threshold of unknown dim": lambda: Threshold(0.35),
+    "threshold, Thompson": lambda: Threshold(0.35, dim=3, index=Thompson(), draws=10),
+    "take all": TakeAll,
+}
+
+
+def first_feature(features: FloatArray) -> FloatArray:
+    return features[:, 0]
+
+
+ORACLES: dict[str, Callable[[], Policy]] = {
+    "oracle": lambda: COAF(index=Truth(first_feature)),
+    "oracle, paper": lambda: COAF(index=Truth(first_feature), rate=RobbinsMonro(xi=1.0)),
+    "oracle threshold": lambda: Threshold(0.1, index=Truth(first_feature)),
+}
+
+BELIEFS: dict[str, Callable[[], Linear]] = {
+    f"dim {dim}, {radius}, {within}": (
+        lambda dim=dim, radius=radius, within=within: Linear(dim, radius=radius, within=within)
+    )
+    for dim in (1, 10, 70)
+    for radius in ("determinant", "printed")
+    for within in ("ball", "ellipsoid")
+} | {
+    "tuned": lambda: Linear.tuned(10),
+    "other bounds": lambda: Linear(
+        4, noise=0.5, norm_bound=3.0, feature_bound=2.0, mean_bound=5.0, regularization=0.3
+    ),
+    "certain": lambda: Linear(3, scale=0.0),
+}
+
+LATENCIES: dict[str, Latency] = {
+    "additive": Additive(base=5.0, each=1.0),
+    "additive, each its own": Additive(base=5.0, each=[1.0, 2.0, 0.0, 4.0]),
+    "setup": Setup(base=12.0, setup=52.0, each=6.7),
+    "setup, each its own": Setup(base=12.0, setup=52.0, each=[1.0, 2.0, 0.0, 4.0]),
+    "by count": ByCount(base=1.0, by_count=[0.0, 4.0, 4.0, 8.0, 8.0]),
+    "tree": Tree(
+        base=1.0, parents=[-1, 0, 0], costs=[30.0, 5.0, 5.0], leaf=[1, 1, 2, -1], each=1.0
+    ),
+    "tour": Tour(
+        base=1.0, points=[[3.0, 4.0], [0.0, 1.0], [2.0, 2.0], [1.0, 0.0]], each=0.5, start=[0, 0]
+    ),
+    "table": Table(subsets=[(), (0,), (0, 1), (0, 1, 2, 3)], times=[1.0, 3.0, 3.5, 4.0]),
+}
+
+
+class Square:
+    """A latency as short as the protocol allows: waiting grows with the square of the count."""
+
+    def seconds(self, chosen: BoolArray) -> float:
+        return 2.0 + float(chosen.sum()) ** 2
+
+    def check(self, n: int) -> None:
+        pass
+
+
+class Average:
+    """A belief as short as the protocol allows: every arm is worth the average reward so far."""
+
+    dim = 2
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def _check(self, features: FloatArray) -> None:
+        if np.shape(features)[1:] != (self.dim,):
+            raise ValueError(f"features must have {self.dim} columns")
+
+    def mean(self, features: FloatArray) -> FloatArray:
+        self._check(features)
+        return np.full(len(features), self.total / (1.0 + self.count))
+
+    def _width(self) -> float:
+        return float((1.0 + self.count) ** -0.5)
+
+    def upper(self, features: FloatArray) -> FloatArray:
+        return self.mean(features) + self._width()
+
+    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return self.mean(features) + self._width() * rng.standard_normal()
+
+    def learn(
+        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+    ) -> None:
+        self._check(features)
+        if len(rewards) != len(features) or not np.isfinite(rewards).all():
+            raise ValueError("rewards must be one finite number per row")
+        self.total += float(np.sum(rewards))
+        self.count += len(rewards)
+
+    def refit(
+        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+    ) -> None:
+        self.total, self.count = 0.0, 0
+        self.learn(features, rewards, groups)
+
+    def state(self) -> dict[str, Any]:
+        return {"total": self.total, "count": self.count}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        assert not isinstance(state, str)
+        belief = cls()
+        belief.total, belief.count = state["total"], state["count"]
+        return belief
+
+
+class Greedy:
+    """A policy written from nothing but the three verbs: the average reward, at a fixed rate."""
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 1
+        self.commits: dict[str, list[bool]] = {}
+        self.learned: dict[str, list[int]] = {}
+
+    def decide(self, round: Round) -> Decision:
+        estimates = np.full(round.n, self.total / self.count)
+        rate = 0.1
+        choice = best(rate, estimates, round.latency, round.actions, round.groups)
+        assert round.key is not None
+        return Decision(
+            round=round,
+            id=round.key,
+            chosen=choice.chosen,
+            seconds=choice.seconds,
+            reward=choice.reward,
+            gap=choice.gap,
+            estimates=estimates,
+            rate=rate,
+        )
+
+    def commit(
+        self,
+        decision: Decision,
+        executed: npt.ArrayLike | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        if decision.id in self.commits:
+            raise ValueError("committed already")
+        done = decision.chosen if executed is None else np.asarray(executed)
+        self.commits[str(decision.id)] = done.tolist()
+
+    def learn(self, decision: Decision, arms: npt.ArrayLike, rewards: npt.ArrayLike) -> None:
+        numbers, values = np.asarray(arms).tolist(), np.asarray(rewards, dtype=float)
+        known = self.learned.get(str(decision.id), [])
+        if len(numbers) != len(values) or not np.isfinite(values).all():
+            raise ValueError("rewards must be one finite number per arm")
+        if any(arm in known or not 0 <= arm < decision.round.n for arm in numbers):
+            raise ValueError("arms must be new arms of the round")
+        self.learned[str(decision.id)] = sorted(known + numbers)
+        self.total += float(values.sum())
+        self.count += len(values)
+
+    def state(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        assert not isinstance(state, str)
+        policy = cls()
+        vars(policy).update(state)
+        return policy

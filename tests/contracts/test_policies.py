@@ -1,0 +1,71 @@
+"""Every policy keeps the contract that `check_policy` ships to users."""
+
+import json
+
+import numpy as np
+import pytest
+
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Exactly, Grouped, Listed
+from coaf.bandit.checks import check_policy
+from coaf.bandit.index import Thompson
+from coaf.bandit.latency import ByCount, Setup, Table, Tree
+from coaf.bandit.memory_root import MemoryRoot
+from coaf.bandit.policy import COAF
+from coaf.bandit.problem import Round
+
+from .subjects import LATENCIES, ORACLES, POLICIES, Average, Greedy, Square
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_ours(name: str) -> None:
+    check_policy(POLICIES[name]())
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_oracles_except_for_state(name: str) -> None:
+    check_policy(ORACLES[name](), saved=False)
+
+
+@pytest.mark.parametrize("name", ["coaf", "paper", "memory root", "threshold", "take all"])
+def test_with_other_latencies_and_actions(name: str) -> None:
+    rng = np.random.default_rng(5)
+    groups = np.array(["a", "b", "a", "b"])
+    actions: list[Actions] = [
+        AtMost(2),
+        Exactly(2),
+        Listed([(0,), (1, 2)]),
+        Capped(40.0, AtMost(3)),
+        Grouped({"a": 1}),
+    ]
+    latency = Setup(base=12.0, setup=5.0, each=6.7)
+    rounds = [
+        Round(rng.normal(size=(4, 3)) / 5.0, latency, actions=kind, groups=groups)
+        for kind in actions
+    ]
+    table = Table(subsets=[(), (0,), (0, 1), (0, 1, 2, 3)], times=[1.0, 3.0, 3.5, 4.0])
+    others = [kind for kind in LATENCIES.values() if isinstance(kind, ByCount | Tree)]
+    rounds += [
+        Round(rng.normal(size=(4, 3)) / 5.0, kind, actions=AnySubset()) for kind in (*others, table)
+    ]
+    check_policy(POLICIES[name](), rounds)
+    check_policy(POLICIES[name](), rounds[::-1])
+
+
+def test_a_users() -> None:
+    check_policy(Greedy())
+
+
+def test_what_is_checked_is_not_changed() -> None:
+    policy = POLICIES["coaf"]()
+    before = json.dumps(policy.state())
+    check_policy(policy)
+    assert json.dumps(policy.state()) == before
+
+
+def test_ours_with_a_users_belief_and_latency() -> None:
+    """Which decide and learn like our own; saving is for the library's own parts."""
+    features = np.random.default_rng(0).normal(size=(6, 3, 2)) / 4.0
+    rounds = [Round(X, Square()) for X in features]
+    check_policy(COAF(belief=Average()), rounds, saved=False)
+    check_policy(COAF(belief=Average(), index=Thompson(), draws=5), rounds, saved=False)
+    check_policy(COAF(belief=Average(), rate=MemoryRoot(size=3)), rounds, saved=False)

@@ -1,0 +1,282 @@
+"""Comparisons: the same numbers however they are computed, and however often interrupted."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+from xarray.testing import assert_identical
+
+import coaf
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.verbs import Policy
+from coaf.worlds import ContextualBandit, SemiBandit, Synthetic, World
+from coaf.worlds import compare as function
+from coaf.worlds.world import BulkWorld
+
+ROUNDS, REPLICATES = 40, 10  # three tasks, the last of which is short
+
+
+class Mine(coaf.COAF):
+    """A user's own policy: COAF that takes two arms at the most."""
+
+    def decide(self, round: Round) -> Decision:
+        return super().decide(Round(round.features, round.latency, coaf.AtMost(2)))
+
+
+class Same(coaf.COAF):
+    """A user's own policy that differs in nothing but its name."""
+
+
+class Fragile(coaf.COAF):
+    """A policy that fails from the fifth replicate on, until it is mended."""
+
+    broken = False
+
+    def decide(self, round: Round) -> Decision:
+        if Fragile.broken and self.seed >= 4 * 1_000_003:
+            raise RuntimeError("out of order")
+        return super().decide(round)
+
+
+def world() -> Synthetic:
+    return Synthetic(3, setup=1.0, items=100, seed=1)
+
+
+def compiled(place: World) -> dict[str, Policy]:
+    return {
+        "coaf": coaf.COAF(3),
+        "paper": coaf.COAF.paper(3),
+        "thompson": coaf.COAF(3, index=coaf.Thompson(), seed=7),
+        "threshold": coaf.Threshold(0.2),
+        "oracle": coaf.COAF(index=coaf.Truth(place.means), rate=coaf.RobbinsMonro(xi=1.0)),
+    }
+
+
+def run(
+    policies: dict[str, Policy] | None = None, place: World | None = None, **settings: Any
+) -> xarray.Dataset:
+    place = world() if place is None else place
+    settings = {"rounds": ROUNDS, "replicates": REPLICATES, "gamma_star": 0.2} | settings
+    return coaf.compare(compiled(place) if policies is None else policies, place, **settings)
+
+
+EXECUTORS: dict[str, Callable[[], AbstractContextManager[Executor | None]]] = {
+    "none given": nullcontext,
+    "one thread": lambda: ThreadPoolExecutor(1),
+    "three threads": lambda: ThreadPoolExecutor(3),
+    "one process": lambda: ProcessPoolExecutor(1),
+    "two processes": lambda: ProcessPoolExecutor(2),
+}
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+@pytest.mark.parametrize("mixed", [False, True], ids=["compiled", "with Python"])
+def test_whoever_computes_it(kind: str, mixed: bool) -> None:
+    place = world()
+    policies = compiled(place) | ({"mine": Mine(3)} if mixed else {})
+    with ThreadPoolExecutor(1) as pool:
+        expected = run(policies, place, executor=pool)
+    with EXECUTORS[kind]() as executor:
+        assert_identical(run(policies, place, executor=executor), expected)
+
+
+def test_replicates_stand_alone() -> None:
+    few, many = run(replicates=5), run()
+    assert_identical(many.isel(replicate=slice(5)), few)
+    assert len({float(x) for x in many.seconds.sel(policy="coaf").sum("round")}) == REPLICATES
+
+
+def test_what_is_in_a_result() -> None:
+    result = run()
+    assert dict(result.sizes) == {"policy": 5, "replicate": REPLICATES, "round": ROUNDS}
+    assert list(result.policy.values) == ["coaf", "paper", "thompson", "threshold", "oracle"]
+    assert result.attrs["gamma_star"] == 0.2
+    terms = result.seconds * 0.2 - result["mean"]
+    np.testing.assert_allclose(result.regret, terms.cumsum("round"), atol=1e-10)
+    played = list(coaf.play(coaf.COAF(3), world(), rounds=ROUNDS, replicate=6))
+    mine = result.sel(policy="coaf", replicate=6)
+    np.testing.assert_array_equal(mine.seconds, [row["seconds"] for row in played])
+    # Rewards may be added up in another order.
+    np.testing.assert_allclose(mine["mean"], [row["mean"] for row in played], atol=1e-12)
+    np.testing.assert_allclose(mine.rate, [row["rate"] for row in played], atol=1e-12)
+
+
+def test_the_optimum_is_computed_unless_given() -> None:
+    place = world()
+    result = coaf.compare({"all": coaf.TakeAll()}, place, rounds=5, replicates=1)
+    assert result.attrs["gamma_star"] == coaf.worlds.optimum(place).rate
+
+
+def test_templates_are_left_as_they_were() -> None:
+    policies: dict[str, Policy] = {"coaf": coaf.COAF(3), "mine": Mine(3)}
+    before = [policy.state() for policy in policies.values()]
+    run(policies, executor=ThreadPoolExecutor(1))
+    assert [policy.state() for policy in policies.values()] == before
+
+
+def test_a_policy_of_ones_own() -> None:
+    result = run({"coaf": coaf.COAF(3), "same": Same(3), "mine": Mine(3)})
+    ours, theirs = (result.sel(policy=name, drop=True) for name in ("coaf", "same"))
+    np.testing.assert_array_equal(theirs.seconds, ours.seconds)
+    np.testing.assert_allclose(theirs.regret, ours.regret, atol=1e-10)
+    assert float(result.regret.sel(policy="mine").isel(round=-1).mean()) != pytest.approx(
+        float(ours.regret.isel(round=-1).mean())
+    )
+
+
+def test_worlds_without_batches() -> None:
+    place = ContextualBandit(3)
+    policies: dict[str, Policy] = {
+        "linucb": coaf.COAF(3),
+        "oracle": coaf.COAF(index=coaf.Truth(place.means)),
+    }
+    result = run(policies, place)
+    assert np.all(result.seconds == 1.0)
+    assert np.all(abs(result.paired.sel(policy="oracle")) < 1e-12)
+
+
+def test_an_oracle_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **settings: Any) -> Iterator[dict[str, Any]]:
+        raise AssertionError("played in Python")
+
+    monkeypatch.setitem(function.__globals__, "play", refuse)
+    assert isinstance(world(), BulkWorld)
+    run(executor=ThreadPoolExecutor(1))
+
+
+class Calls:
+    """What progress was told; it stops the run at some point, if asked to."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.told: list[tuple[int, int]] = []
+        self.stop_at = stop_at
+
+    def __call__(self, done: int, of: int) -> None:
+        self.told.append((done, of))
+        if done == self.stop_at:
+            raise KeyboardInterrupt
+
+
+def test_progress_is_told() -> None:
+    calls = Calls()
+    run(progress=calls)
+    assert calls.told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("kind", ["none given", "one thread", "two processes"])
+@pytest.mark.parametrize("stop_at", [0, 1, 2, 3])
+def test_interrupted_and_resumed(kind: str, stop_at: int, tmp_path: Path) -> None:
+    expected = run()
+    with EXECUTORS[kind]() as executor, pytest.raises(KeyboardInterrupt):
+        run(executor=executor, progress=Calls(stop_at), resume=tmp_path)
+    calls = Calls()
+    with EXECUTORS[kind]() as executor:
+        assert_identical(run(executor=executor, progress=calls, resume=tmp_path), expected)
+    assert calls.told == [(done, 3) for done in range(stop_at, 4)]
+
+
+def test_resumed_again_and_again(tmp_path: Path) -> None:
+    for stop_at in (1, 2, 3):
+        with pytest.raises(KeyboardInterrupt):
+            run(progress=Calls(stop_at), resume=tmp_path)
+    assert_identical(run(resume=tmp_path), run())
+
+
+def test_a_policy_that_fails_midway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policies: dict[str, Policy] = {"fragile": Fragile(3), "coaf": coaf.COAF(3)}
+    expected = run(policies)
+    monkeypatch.setattr(Fragile, "broken", True)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="out of order"):
+        run(policies, executor=pool, resume=tmp_path)
+    monkeypatch.setattr(Fragile, "broken", False)
+    calls = Calls()
+    assert_identical(run(policies, progress=calls, resume=tmp_path), expected)
+    assert calls.told[0] == (1, 3)
+
+
+class Refusing(Executor):
+    """An executor that must not be asked."""
+
+    def submit(self, *args: Any, **settings: Any) -> Future[Any]:
+        raise AssertionError("something was computed")
+
+
+def test_nothing_is_computed_twice(tmp_path: Path) -> None:
+    expected = run(resume=tmp_path)
+    calls = Calls()
+    again = run(executor=Refusing(), progress=calls, resume=tmp_path)
+    assert_identical(again, expected)
+    assert calls.told == [(3, 3)]
+
+
+@pytest.mark.parametrize(("first", "then"), [(6, 10), (10, 6), (2, 3), (4, 8)])
+def test_resumed_with_another_number_of_replicates(first: int, then: int, tmp_path: Path) -> None:
+    run(replicates=first, resume=tmp_path)
+    for _ in range(2):
+        assert_identical(run(replicates=then, resume=tmp_path), run(replicates=then))
+
+
+def test_a_half_written_task_does_not_count(tmp_path: Path) -> None:
+    run(resume=tmp_path)
+    task = sorted(tmp_path.glob("*.npy"))[1]
+    task.rename(task.with_suffix(".part"))
+    task.with_suffix(".part").write_bytes(b"torn")
+    assert_identical(run(resume=tmp_path), run())
+
+
+def semi(count: int) -> SemiBandit:
+    return SemiBandit(3, actions=coaf.AtMost(count))
+
+
+def xi(value: float) -> dict[str, Policy]:
+    means = world().means
+    return {"oracle": coaf.COAF(index=coaf.Truth(means), rate=coaf.RobbinsMonro(xi=value))}
+
+
+def scaled(value: float) -> dict[str, Policy]:
+    return {"mine": Mine(belief=coaf.Linear.tuned(3, scale=value))}
+
+
+OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rounds": ({"rounds": 10}, {"rounds": 11}),
+    "optimum": ({"gamma_star": 0.2}, {"gamma_star": 0.21}),
+    "policy names": ({"policies": {"a": coaf.TakeAll()}}, {"policies": {"b": coaf.TakeAll()}}),
+    "policy settings": (
+        {"policies": {"a": coaf.Threshold(0.1)}},
+        {"policies": {"a": coaf.Threshold(0.2)}},
+    ),
+    "policy seeds": (
+        {"policies": {"a": coaf.COAF(3, seed=0)}},
+        {"policies": {"a": coaf.COAF(3, seed=1)}},
+    ),
+    "policy classes": ({"policies": {"a": coaf.COAF(3)}}, {"policies": {"a": Same(3)}}),
+    "an oracle's rate": ({"policies": xi(1.0)}, {"policies": xi(0.5)}),
+    "a belief": ({"policies": scaled(0.1)}, {"policies": scaled(0.2)}),
+    "world seeds": ({"place": Synthetic(3, seed=1)}, {"place": Synthetic(3, seed=2)}),
+    "world noise": ({"place": Synthetic(3, noise=0.1)}, {"place": Synthetic(3, noise=0.2)}),
+    "world actions": (
+        {"place": semi(2), "policies": {"a": coaf.COAF(3)}},
+        {"place": semi(3), "policies": {"a": coaf.COAF(3)}},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_folder_of_another_experiment_is_refused(what: str, tmp_path: Path) -> None:
+    small = {"replicates": 1, "rounds": 10}
+    one, other = (small | settings for settings in OTHERS[what])
+    for mine, foreign in product((one, other), repeat=2):
+        folder = tmp_path / str(id(mine))
+        first = run(**mine, resume=folder)
+        if mine is foreign:
+            assert_identical(run(**mine, resume=folder), first)
+        else:
+            with pytest.raises(ValueError, match="another experiment"):
+                run(**foreign, resume=folder)
+            assert_identical(run(**mine, resume=folder), first)
