@@ -339,3 +339,20 @@ def test_theta_is_a_copy() -> None:
     belief.precision[:] = 9.0
     np.testing.assert_array_equal(belief.theta, np.zeros(2))
     np.testing.assert_array_equal(belief.precision, np.eye(2))
+
+
+@pytest.mark.parametrize("dim", [10, 70, 130])
+def test_what_was_scored_before_makes_no_difference_to_what_is_learned(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    X = rng.standard_normal((6, 9, dim)) / (2.0 * np.sqrt(dim))
+    y = rng.standard_normal((6, 9))
+    plain, scored, disturbed = Linear(dim), Linear(dim), Linear(dim)
+    for features, rewards in zip(X, y, strict=True):
+        for taken in ([1, 4, 7], [3], [8, 2]):  # in order, alone, and out of order
+            plain.learn(features[taken], rewards[taken])
+            scored.upper(features)
+            scored.learn(features[taken], rewards[taken])
+            disturbed.upper(features)
+            Linear(dim).upper(features[:2])  # another learner uses the same scratch
+            disturbed.learn(features[taken], rewards[taken])
+    assert plain.state() == scored.state() == disturbed.state()

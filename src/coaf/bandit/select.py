@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups, OneOf
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
 from coaf.bandit.selection import trees
@@ -100,6 +100,8 @@ def best(
             return _threshold(rate, mu, latency, latency.setup, latency.each)
         if type(latency) is Additive:
             return _threshold(rate, mu, latency, 0.0, latency.each)
+    if type(actions) is OneOf and isinstance(latency, Additive | Setup) and len(mu):
+        return _one(rate, mu, latency)
     labels = None if groups is None else np.asarray(groups)
     latency.check(len(mu))
     actions.check(len(mu), labels)
@@ -129,6 +131,10 @@ def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | No
         if type(latency.each) is not float:
             latency.check(n)
         return latency.base
+    if space is OneOf and n and isinstance(latency, Additive | Setup):
+        latency.check(n)
+        setup = latency.setup if isinstance(latency, Setup) else 0.0
+        return latency.base + setup + float(np.min(latency.each))
     if (kind is Setup or kind is Additive or kind is Tree or kind is Tour) and (
         space is AnySubset or space is AtMost or space is Grouped
     ):
@@ -154,6 +160,17 @@ def _threshold(
         each = np.asarray(each)
     chosen, seconds, reward = _pick_arms()(mu, float(rate), latency.base, setup, each)
     chosen.flags.writeable = False
+    return Selection(chosen, seconds, reward, seconds * rate - reward, True)
+
+
+def _one(rate: float, mu: FloatArray, latency: Additive | Setup) -> Selection:
+    """The arm of largest μ_i − Γ·c_i: the classic bandit's choice."""
+    latency.check(len(mu))
+    chosen = np.zeros(len(mu), dtype=np.bool_)
+    arm = int(np.argmax(mu - rate * latency.each))
+    chosen[arm] = True
+    chosen.flags.writeable = False
+    seconds, reward = latency.seconds(chosen), float(mu[arm])
     return Selection(chosen, seconds, reward, seconds * rate - reward, True)
 
 

@@ -1,6 +1,7 @@
 """The linear belief: ridge regression and its confidence ellipsoid."""
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -8,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, floats, number
+from coaf.bandit.arrays import FloatArray, IntArray, floats, number
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 _NONE = np.empty(0)
@@ -101,7 +102,20 @@ class Linear:
         self.radius_form = radius
         self.scale = number("scale", scale, low=0.0)
         self.within = within
-        self._reset()
+        _, confidence, workspace, _ = _compiled()
+        settings = (
+            self.norm_bound,
+            self.feature_bound,
+            self.noise,
+            self.regularization,
+            -math.log(self.delta),
+            self.scale,
+            self.mean_bound,
+            confidence.PRINTED * (radius == "printed") + confidence.BALL * (within == "ball"),
+        )
+        self._learner: FloatArray = workspace.learner(self.dim, self.regularization, settings)
+        self._scored: tuple[FloatArray, int, int] | None = None
+        self._limit = self.feature_bound * (1.0 + 1e-9)  # rounding of features scaled to the bound
 
     @classmethod
     def tuned(cls, dim: int, **settings: Any) -> Self:
@@ -112,31 +126,12 @@ class Linear:
         defaults = {"scale": 0.1, "regularization": 0.1, "within": "ellipsoid"}
         return cls(dim, **{**defaults, **settings})
 
-    def _reset(self) -> None:
-        d, (kernels, confidence, workspace, _) = self.dim, _compiled()
-        learner = workspace.learner(d)
-        dp = learner.shape[1]
-        learner[:d, :d] = self.regularization * np.eye(d)
-        learner[dp : dp + d, :d] = np.eye(d) / self.regularization
-        learner[2 * dp + 2, kernels.LOGDET] = d * math.log(self.regularization)
-        form = (self.radius_form == "printed") * confidence.PRINTED
-        form |= (self.within == "ball") * confidence.BALL
-        learner[2 * dp + 3, :8] = (
-            self.norm_bound,
-            self.feature_bound,
-            self.noise,
-            self.regularization,
-            -math.log(self.delta),
-            self.scale,
-            self.mean_bound,
-            form,
-        )
-        self._learner = learner
-        self._limit = self.feature_bound * (1.0 + 1e-9)  # rounding of features scaled to the bound
-
     def _arena(self, n: int) -> FloatArray:
         arena: FloatArray = _compiled()[2].arena(self.dim, n)
         return arena
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_scored": None}  # scratch is neither copied nor sent anywhere
 
     @property
     def rows(self) -> int:
@@ -144,14 +139,9 @@ class Linear:
         return int(self._learner[2 * self._learner.shape[1] + 2, _compiled()[0].ROWS])
 
     @property
-    def _theta(self) -> FloatArray:
-        row: FloatArray = self._learner[2 * self._learner.shape[1] + 1, : self.dim]
-        return row
-
-    @property
     def theta(self) -> FloatArray:
         """The ridge estimate θ̄."""
-        return self._theta.copy()
+        return self._learner[2 * self._learner.shape[1] + 1, : self.dim].copy()
 
     @property
     def precision(self) -> FloatArray:
@@ -188,7 +178,7 @@ class Linear:
         """θ̄·x for each arm."""
         X = self._rows(features)
         self._check(X)
-        return X @ self._theta
+        return X @ self.theta
 
     def upper(self, features: npt.ArrayLike) -> FloatArray:
         """The exact maximum of θ·x over the confidence set, capped at `mean_bound`.
@@ -197,11 +187,28 @@ class Linear:
         the ridge estimate constrained to the ball, which the maximum tends to as they part.
         """
         X = self._rows(features)
-        arena = self._arena(len(X))
+        kernels, confidence, workspace, _ = _compiled()
+        arena = workspace.arena(self.dim, len(X))
         result: FloatArray
-        result, bad = _compiled()[1].upper_rows(self._learner, arena, X, self._limit)
+        result, bad = confidence.upper_rows(self._learner, arena, X, self._limit)
         self._refuse(X, bad)
+        if self.dim > kernels.SMALL:
+            self._scored = (arena, len(X), workspace.uses())
         return result
+
+    def _arms_scored(self, X: FloatArray) -> IntArray | None:
+        """Which arms of the last `upper` these rows are, if the scratch still holds their V⁻¹ x.
+
+        With many features that is most of the work of learning them.
+        """
+        kernels, _, workspace, _ = _compiled()
+        arena, n, uses = self._scored or (_NONE, 0, -1)
+        if uses != workspace.uses() or not 0 < len(X) <= kernels.CHUNK:
+            return None
+        held = arena[: self.dim, :n].T
+        arms = [int(np.argmax((held == row).all(axis=1))) for row in X]
+        rising = all(a < b for a, b in itertools.pairwise(arms))
+        return np.array(arms) if rising and np.array_equal(held[arms], X) else None
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of θ from N(θ̄, β V⁻¹)."""
@@ -227,7 +234,14 @@ class Linear:
         y = np.ascontiguousarray(rewards, dtype=np.float64)
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
-        row, reward = _compiled()[0].learn_rows(self._learner, self._arena(1), X, y, self._limit)
+        kernels, arms = _compiled()[0], None
+        if self._scored is not None:
+            arms, arena = self._arms_scored(X), self._scored[0]
+            self._scored = None
+        if arms is not None and np.isfinite(y).all():
+            kernels.learn_scored(self._learner, arena, self.dim, arms, y)
+            return
+        row, reward = kernels.learn_rows(self._learner, self._arena(1), X, y, self._limit)
         self._refuse(X, row)
         if reward >= 0:
             raise ValueError(f"rewards[{reward}] is {y[reward]}; every entry must be finite")
@@ -241,7 +255,7 @@ class Linear:
         """Start again from the prior with these rows."""
         fresh = Linear.restore(self.state() | {"learner": None})
         fresh.learn(features, rewards, groups)
-        self._learner = fresh._learner
+        self._learner, self._scored = fresh._learner, None
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""

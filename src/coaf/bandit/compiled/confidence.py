@@ -241,7 +241,7 @@ def upper_rows(
     """`upper` for arms that lie in rows, and the first of them beyond `bound`, or -1."""
     n, d = rows.shape
     M, Q, X, S, _ = parts(learner, arena, d)
-    bad = into_lanes(rows, 0, n, X, bound)
+    bad = into_lanes(rows, 0, n, X, S, columns(M) + SQUARE, bound)
     score(M, Q, d, X, 0, n, S)
     upper(M, Q, d, X, 0, n, S)
     result = np.empty(n)

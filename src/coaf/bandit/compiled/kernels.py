@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray
+from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.compiled.guards import first_bad
 from coaf.bandit.compiled.lanes import (
     Block,
@@ -36,7 +36,7 @@ from coaf.bandit.compiled.lanes import (
     splat,
     store,
 )
-from coaf.bandit.compiled.products import accumulate, add_lower, product
+from coaf.bandit.compiled.products import accumulate, add_both, add_lower, product
 
 CHUNK = 32  # rows eliminated together
 PENDING = 32  # rows that may wait where P and V have outgrown the cache
@@ -101,8 +101,11 @@ def fold(M: Block, Q: Block, d: int) -> None:
     """Fold the waiting rows into the lower triangle of V, and into P."""
     dp = columns(M)
     waiting = int(M[2 * dp + 2, WAITING])
-    add_lower(M, 0, d, Q, 0, 0, waiting)
-    add_lower(M, dp, d, Q, 2 * PART, PART, waiting)
+    if d <= SMALL:
+        add_both(M, 0, dp, d, Q, 0, PART, 2 * PART, waiting)
+    else:
+        add_lower(M, 0, d, Q, 0, 0, waiting)
+        add_lower(M, dp, d, Q, 2 * PART, PART, waiting)
     c = 8
     while c < d:  # mirror P in blocks of eight by eight
         k = 0
@@ -179,23 +182,32 @@ def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, 
 
 
 @compiled
-def into_lanes(rows: FloatArray, first: int, n: int, X: Block, bound: float) -> int:
+def into_lanes(
+    rows: FloatArray, first: int, n: int, X: Block, S: Block, row: int, bound: float
+) -> int:
     """Copy n arms, one a row, into lanes; the first whose norm is not within `bound`, or -1.
 
-    Lanes past the last arm are zero.
+    Lanes past the last arm are zero. A row of S is scratch.
     """
-    bad = -1
+    d, lanes = rows.shape[1], (n + 7) // 8 * 8
+    for i in range(0, d, 8):  # eight features at a time, so that lines are written while at hand
+        for a in range(n):
+            for k in range(i, min(i + 8, d)):
+                X[k, a] = rows[first + a, k]
+        for a in range(n, lanes):
+            for k in range(i, min(i + 8, d)):
+                X[k, a] = 0.0
+    c, bad = lanes - 8, -1
+    while c >= 0:
+        squares = splat(0.0)
+        for i in range(d):
+            x = load(X, i, c)
+            squares = fma(x, x, squares)
+        store(S, row, c, squares)
+        c -= 8
     for a in range(n - 1, -1, -1):
-        total = 0.0
-        for i in range(rows.shape[1]):
-            x = rows[first + a, i]
-            X[i, a] = x
-            total += x * x
-        if not total <= bound * bound:
+        if not S[row, a] <= bound * bound:
             bad = a
-    for a in range(n, (n + 7) // 8 * 8):
-        for i in range(rows.shape[1]):
-            X[i, a] = 0.0
     return bad
 
 
@@ -204,7 +216,7 @@ def arena_rows(d: int, lanes: int) -> int:
     """How many rows of `lanes` columns hold X, S, E and Q for learners of d features."""
     dp = (d + 7) // 8 * 8
     rest = CHUNK * (lanes + dp) + (3 * PART * dp if d <= SMALL else 0)
-    return 2 * dp + SCRATCH + CHUNK + (rest + lanes - 1) // lanes
+    return 2 * dp + SCRATCH + PENDING + (rest + lanes - 1) // lanes
 
 
 @compiled
@@ -215,25 +227,39 @@ def parts(
     M, X = block(learner), block(arena)
     dp, lanes = columns(M), columns(X)
     S = below(X, dp, lanes)
-    E = below(S, dp + SCRATCH + CHUNK, lanes + dp)
+    E = below(S, dp + SCRATCH + PENDING, lanes + dp)
     Q = below(E, CHUNK, dp) if d <= SMALL else below(M, 2 * dp + HEAD, dp)
     return M, Q, X, S, E
+
+
+@compiled
+def learn_scored(
+    learner: FloatArray, arena: FloatArray, d: int, arms: IntArray, rewards: FloatArray
+) -> None:
+    """Learn arms, in rising order and at most CHUNK, that the arena still holds scored."""
+    M, Q, X, S, E = parts(learner, arena, d)
+    dp = columns(M)
+    for j in range(arms.shape[0]):
+        S[dp + PICKED, j] = float(arms[j])
+        S[dp + REWARD, j] = rewards[j]
+    absorb(M, Q, d, X, 0, arms.shape[0], S, E)
 
 
 @compiled
 def learn_rows(
     learner: FloatArray, arena: FloatArray, rows: FloatArray, rewards: FloatArray, bound: float
 ) -> tuple[int, int]:
-    """Learn any number of rows, CHUNK at a time, unless `first_bad` finds one: returns that."""
+    """Learn any number of rows, some at a time, unless `first_bad` finds one: returns that."""
     row, reward = first_bad(rows, bound, rewards)
     if row >= 0 or reward >= 0:
         return row, reward
     d = rows.shape[1]
     M, Q, X, S, E = parts(learner, arena, d)
     dp = columns(M)
-    for first in range(0, rows.shape[0], CHUNK):
-        count = min(CHUNK, rows.shape[0] - first)
-        into_lanes(rows, first, count, X, bound)
+    chunk = min(CHUNK, columns(X))
+    for first in range(0, rows.shape[0], chunk):
+        count = min(chunk, rows.shape[0] - first)
+        into_lanes(rows, first, count, X, S, dp + SQUARE, bound)
         score(M, Q, d, X, 0, count, S)
         for j in range(count):
             S[dp + PICKED, j] = float(j)

@@ -1,11 +1,12 @@
 """Memory for the compiled kernels: learners, and one scratch arena per thread and dimension."""
 
+import math
 import threading
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.compiled.kernels import CHUNK, HEAD, PART, SMALL, arena_rows
+from coaf.bandit.compiled.kernels import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
 
 _local = threading.local()
 
@@ -25,21 +26,32 @@ def aligned(rows: int, columns: int) -> FloatArray:
     return array
 
 
-def learner(d: int) -> FloatArray:
-    """A learner of d features, all zero."""
+def learner(d: int, regularization: float, settings: tuple[float, ...]) -> FloatArray:
+    """A learner of d features that knows nothing yet; `settings` as `confidence.py` names them."""
     dp = (d + 7) // 8 * 8
-    waiting = 3 * PART if d > SMALL else 0
-    return aligned(2 * dp + HEAD + waiting, dp)
+    result = aligned(2 * dp + HEAD + (3 * PART if d > SMALL else 0), dp)
+    result[:d, :d] = regularization * np.eye(d)
+    result[dp : dp + d, :d] = np.eye(d) / regularization
+    result[2 * dp + 2, LOGDET] = d * math.log(regularization)
+    result[2 * dp + 3, : len(settings)] = settings
+    return result
 
 
 def arena(d: int, n: int) -> FloatArray:
     """Scratch for up to n arms of d features, to be used within one call."""
+    _local.uses = uses() + 1
     try:
         found: FloatArray = _local.arenas[d]
         if found.shape[1] >= n:
             return found
     except (AttributeError, KeyError):
         pass
-    lanes = max((n + 7) // 8 * 8, CHUNK)
+    lanes = max((n + 7) // 8 * 8, CHUNK if d <= SMALL else 16)  # narrow rows keep to the cache
     _local.__dict__.setdefault("arenas", {})[d] = aligned(arena_rows(d, lanes), lanes)
     return arena(d, n)
+
+
+def uses() -> int:
+    """How often scratch was handed out in this thread: unchanged, it still holds what it held."""
+    count: int = getattr(_local, "uses", 0)
+    return count
