@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 
-.PHONY: run test check bench soak docs study clean
+.PHONY: run test check bench soak docs study lowest clean
 
 run: $(READY)
 	$(BIN)/coaf run
@@ -32,6 +32,13 @@ docs: $(READY)
 study: $(READY)
 	$(BIN)/python benchmarks/study.py
 
+# The oldest versions that pyproject.toml claims to work with.
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --requirement requirements.lowest
+	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable .
+	.venv-lowest/bin/python -m pytest -n auto -m "not soak"
+
 # Everything at the versions of the lock file. The peer library has no wheels and needs a C
 # compiler, so where there is none its tests are skipped, and say so.
 $(READY): pyproject.toml requirements.lock
@@ -39,8 +46,8 @@ $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	-command -v cc >/dev/null && $(BIN)/python -m pip install --quiet --constraint requirements.lock contextualbandits
+	-command -v cc >/dev/null && $(BIN)/python -m pip install --quiet --constraint requirements.lock contextualbandits==0.3.30
 	touch $@
 
 clean:
-	rm -rf $(VENV) out docs/_build
+	rm -rf $(VENV) .venv-lowest out docs/_build

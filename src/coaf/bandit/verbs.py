@@ -19,6 +19,10 @@ from coaf.bandit.state import entry, seal, unseal
 _BELIEFS: dict[str, Any] = {"linear": Linear}
 
 
+def _no_noise() -> np.random.Generator:
+    raise RuntimeError("an index that says it is not random asked for random numbers")
+
+
 class Policy:
     """The three verbs, which never call each other; subclasses say how to price and to choose.
 
@@ -48,6 +52,8 @@ class Policy:
         """Time was spent."""
 
     def _estimates(self, features: FloatArray, name: int | str) -> FloatArray:
+        if not self.index.random:
+            return self.index.estimates(self.belief, features, _no_noise)
         return self.index.estimates(
             self.belief, features, lambda: indices.generator(self.seed, name)
         )
@@ -125,7 +131,7 @@ class Policy:
         if self.belief is not None:
             groups = decision.round.groups
             labels = None if groups is None else groups[numbers]
-            self.belief.learn(decision.round.features[numbers], values, labels)
+            self.belief.learn(decision.round.features.take(numbers, axis=0), values, labels)
         self._ledger.learn(decision, numbers)
 
     def refit(

@@ -39,7 +39,8 @@ def learner(d: int, regularization: float, settings: tuple[float, ...]) -> Float
 
 def arena(d: int, n: int) -> FloatArray:
     """Scratch for up to n arms of d features, to be used within one call."""
-    _local.uses = uses() + 1
+    if d > SMALL:
+        _local.uses = uses() + 1
     try:
         found: FloatArray = _local.arenas[d]
         if found.shape[1] >= n:
@@ -52,6 +53,6 @@ def arena(d: int, n: int) -> FloatArray:
 
 
 def uses() -> int:
-    """How often scratch was handed out in this thread: unchanged, it still holds what it held."""
+    """How often scratch for many features was handed out: while the same, it is as it was."""
     count: int = getattr(_local, "uses", 0)
     return count
