@@ -1,4 +1,4 @@
-"""Runs `coaf bench --growth` beside the yardstick and the peers, and writes docs/speed_results.md."""
+"""Runs `coaf bench --growth` beside yardstick and peers, and writes docs/speed_results.md."""
 
 import json
 import platform

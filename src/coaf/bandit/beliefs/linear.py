@@ -13,6 +13,7 @@ from coaf.bandit.arrays import FloatArray, IntArray, floats, number
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 _NONE = np.empty(0)
+_MANY = 512  # features from which finding an arm again is quicker than scoring it again
 
 
 @functools.cache
@@ -187,12 +188,12 @@ class Linear:
         the ridge estimate constrained to the ball, which the maximum tends to as they part.
         """
         X = self._rows(features)
-        kernels, confidence, workspace, _ = _compiled()
+        _, confidence, workspace, _ = _compiled()
         arena = workspace.arena(self.dim, len(X))
         result: FloatArray
         result, bad = confidence.upper_rows(self._learner, arena, X, self._limit)
         self._refuse(X, bad)
-        if self.dim > kernels.SMALL:
+        if self.dim >= _MANY:
             self._scored = (arena, len(X), workspace.uses())
         return result
 
