@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := $(VENV)/.peers
 YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 
 .PHONY: run test check bench soak docs study lowest clean
@@ -10,7 +11,7 @@ YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 run: $(READY)
 	$(BIN)/coaf run
 
-test: $(READY)
+test: $(READY) $(PEERS)
 	$(BIN)/pytest -n auto -m "not soak"
 
 check: $(READY)
@@ -20,7 +21,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --doctest-modules src
 
-bench: $(READY)
+bench: $(READY) $(PEERS)
 	$(BIN)/coaf bench --growth $(if $(YARDSTICK),--limit $(YARDSTICK))
 
 soak: $(READY)
@@ -39,13 +40,16 @@ lowest:
 	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable .
 	.venv-lowest/bin/python -m pytest -n auto -m "not soak"
 
-# Everything at the versions of the lock file. The peer library has no wheels and needs a C
-# compiler, so where there is none its tests are skipped, and say so.
+# Everything at the versions of the lock file.
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit("coaf needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+# The peer library has no wheels and needs a C compiler; where there is none, its tests say so.
+$(PEERS): $(READY)
 	-command -v cc >/dev/null && $(BIN)/python -m pip install --quiet --constraint requirements.lock contextualbandits==0.3.30
 	touch $@
 
