@@ -1,6 +1,7 @@
 """The command line. Thin: each command calls the library and prints what it returned."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,11 +44,15 @@ def run(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in each replicate.")] = 2000,
     replicates: Annotated[int, typer.Option(min=1, help="Replicates of the world.")] = 24,
     dim: Annotated[int, typer.Option(min=1, help="Features of an arm.")] = 10,
-    seed: Annotated[int, typer.Option(help="Of the world.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the world.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
     as_json: JsonFlag = False,
 ) -> None:
     """Play COAF and its baselines in a synthetic world: a table, and a figure of regret."""
+    missing = [name for name in ("xarray", "matplotlib") if find_spec(name) is None]
+    if missing:
+        errors.print(f"This needs {' and '.join(missing)}: pip install 'coaf\\[experiments]'")
+        raise typer.Exit(1)
     from coaf.worlds import demo  # loads numba
 
     world = demo.world(dim=dim, seed=seed)
@@ -78,11 +83,12 @@ def run(
     for heading in ("reward per second", "share of the optimal rate", "regret"):
         table.add_column(heading, justify="right")
     for name, row in summary["policies"].items():
+        error = row["regret_error"]
         table.add_row(
             name,
             f"{row['reward_per_second']:.4f}",
             f"{row['share_of_optimum']:.1%}",
-            f"{row['regret']:.1f} ± {row['regret_error']:.1f}",
+            f"{row['regret']:.1f}" + ("" if error is None else f" ± {error:.1f}"),
         )
     console.print(table)
     console.print(f"The best possible rate is {summary['gamma_star']:.4f} a second.")

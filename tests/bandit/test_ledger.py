@@ -192,7 +192,7 @@ def test_keyless_rounds_decided_before_the_commit_share_a_number() -> None:
     assert first.id == second.id == 0
     policy.commit(first)
     before = text(policy)
-    with pytest.raises(ValueError, match=r"committed already .*need a key"):
+    with pytest.raises(ValueError, match=r"open for another round .*need a key"):
         policy.commit(second)
     other = policy.decide(Round(np.zeros((1, 2)), Additive(1.0, 1.0)))
     assert other.id == 1
@@ -204,7 +204,7 @@ def test_another_number_of_arms_under_the_same_number_is_noticed() -> None:
     first = policy.decide(patch(0))
     second = policy.decide(Round(np.full((2, 2), 0.1), Additive(1.0, 0.0)))
     policy.commit(first)
-    with pytest.raises(ValueError, match=r"decision 0 is open with 4 arms, not 2 .*need a key"):
+    with pytest.raises(ValueError, match=r"decision 0 is open for another round .*need a key"):
         policy.learn(second, [0], [1.0])
 
 
@@ -218,7 +218,7 @@ def test_rounds_with_keys_may_be_open_together() -> None:
     policy.learn(second, [1], [0.5])
     policy.learn(first, [0, 2, 3], [0.5] * 3)
     again = policy.decide(patch(0, "a"))
-    with pytest.raises(ValueError, match="decision 'a' is closed"):
+    with pytest.raises(ValueError, match="key 'a' was used before"):
         policy.commit(again)
 
 

@@ -178,8 +178,6 @@ def test_renewal_counts_what_was_executed_and_the_measured_seconds() -> None:
 def test_renewal_before_any_time() -> None:
     policy = oracle(Renewal(initial=0.7))
     assert policy.rate == 0.7
-    policy.commit(policy.decide(arms(0.1)), seconds=0.0)
-    assert policy.rate == 0.7
 
 
 def test_renewal_is_stochastic_approximation_with_gain_one_over_elapsed_time() -> None:

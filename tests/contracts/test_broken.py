@@ -10,7 +10,8 @@ import pytest
 
 from coaf.bandit.actions import Exactly
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.checks import ContractError, check_belief, check_latency, check_policy
+from coaf.bandit.checks import check_belief, check_latency, check_policy
+from coaf.bandit.contract import ContractError
 from coaf.bandit.latency import Additive, Latency
 from coaf.bandit.problem import Decision, Round
 

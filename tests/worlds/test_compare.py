@@ -280,3 +280,14 @@ def test_a_folder_of_another_experiment_is_refused(what: str, tmp_path: Path) ->
             with pytest.raises(ValueError, match="another experiment"):
                 run(**foreign, resume=folder)
             assert_identical(run(**mine, resume=folder), first)
+
+
+def test_oracles_that_differ_are_different_experiments(tmp_path: Path) -> None:
+    world = Synthetic(dim=2, seed=1)
+    right = coaf.COAF(index=coaf.Truth(lambda X: X @ world.theta))
+    wrong = coaf.COAF(index=coaf.Truth(lambda X: -X @ world.theta))
+    with ThreadPoolExecutor(1) as pool:
+        settings: dict[str, Any] = {"rounds": 20, "replicates": 1, "gamma_star": 0.1}
+        function({"a": right}, world, resume=tmp_path, executor=pool, **settings)
+        with pytest.raises(ValueError, match="another experiment"):
+            function({"a": wrong}, world, resume=tmp_path, executor=pool, **settings)

@@ -9,10 +9,12 @@ import pytest
 
 import coaf
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.select import best
 from coaf.bandit.verbs import Policy
-from coaf.worlds import ContextualBandit, Mortal, Synthetic, Types, play
+from coaf.worlds import ContextualBandit, Mortal, Synthetic, Types, compare, play
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.optimum import least_gaps
 from coaf.worlds.world import BulkWorld
 
 
@@ -157,3 +159,37 @@ class _Own(coaf.Fixed):
 
     def __init__(self) -> None:
         super().__init__(0.1)
+
+
+@pytest.mark.parametrize("high", [8, 20])
+def test_least_gaps_are_right_whatever_the_number_of_rounds(high: int) -> None:
+    # Counts around twice the lanes are where scratch memory, once freed, is handed out again.
+    world = Synthetic(dim=3, arms=(2, high), seed=1)
+    scenes = list(world.scenes(150, 0))
+    truth = [best(0.2, s.means, s.round.latency, s.round.actions).gap for s in scenes]
+    for rounds in range(1, 151):
+        gaps, _ = least_gaps(world.batch(rounds, 0), 0.2)
+        np.testing.assert_allclose(gaps, truth[:rounds], atol=1e-12)
+
+
+def test_tens_of_thousands_of_arms_are_decided() -> None:
+    X = np.random.default_rng(0).normal(size=(50_000, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    policy = coaf.COAF(3)
+    for _ in range(4):
+        decision = policy.decide(coaf.Round(X, coaf.Setup(base=5.0, setup=10.0, each=0.01)))
+        worth = decision.estimates > 0.01 * decision.rate
+        assert np.array_equal(decision.chosen, worth)
+        policy.commit(decision)
+
+
+def test_features_beyond_the_bound_are_refused_as_they_are_live() -> None:
+    world = Synthetic(dim=4, seed=1)
+    policy = coaf.COAF(belief=coaf.Linear(4, feature_bound=0.5))
+    with pytest.raises(ValueError, match=r"beyond feature_bound=0\.5"):
+        compare({"a": policy}, world, rounds=5, replicates=1, gamma_star=0.1)
+
+
+def test_a_policy_of_another_dimension_is_refused() -> None:
+    with pytest.raises(ValueError, match="policy 'a' has dim=3, but the world has dim=64"):
+        compare({"a": coaf.COAF(3)}, Synthetic(dim=64), rounds=5, replicates=1, gamma_star=0.1)

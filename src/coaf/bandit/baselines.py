@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.arrays import FloatArray, floats, number
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.index import Index, Ones, Upper
@@ -73,6 +73,17 @@ class Threshold(Policy):
             self._ledger.check_learn(decision, arms, rewards)
             self.belief = Linear.tuned(decision.round.features.shape[1])
         super().learn(decision, arms, rewards)
+
+    def refit(
+        self,
+        features: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        groups: npt.NDArray[Any] | None = None,
+    ) -> None:
+        """Start the belief again from these rows, which say how many features there are."""
+        if self.belief is None and self.index.needs_belief:
+            self.belief = Linear.tuned(floats("features", features, ndim=2).shape[1])
+        super().refit(features, rewards, groups)
 
     def _price(self, round: Round | None, name: int | str) -> float:
         return 0.0

@@ -7,7 +7,7 @@ bits; where the same is computed in another order, they must agree to `CLOSE`.
 import json
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -17,41 +17,10 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.contract import CLOSE, as_json, close, refuses, require
 from coaf.bandit.latency import Additive, Latency, Setup, Table
 from coaf.bandit.problem import Decision, Round
-
-CLOSE = 1e-8  # absolute plus relative
-
-
-class ContractError(AssertionError):
-    """A promise was broken; the message names the likely mistake."""
-
-
-def _require(promise: Any, thing: object, mistake: str) -> None:
-    if not promise:
-        raise ContractError(f"{type(thing).__name__}: {mistake}")
-
-
-def _json(thing: Any, saved: bool = True) -> str:
-    try:
-        return json.dumps(thing.state(), sort_keys=True, allow_nan=False) if saved else ""
-    except (TypeError, ValueError) as error:
-        raise ContractError(f"{type(thing).__name__}: state() is not JSON: {error}") from error
-
-
-def _refuses(thing: Any, saved: bool, what: str, action: Callable[[], object]) -> None:
-    """Require that `action` raises ValueError and changes nothing."""
-    before, raised = _json(thing, saved), "nothing"
-    try:
-        action()
-    except Exception as error:
-        raised = type(error).__name__
-    _require(raised == "ValueError", thing, f"{what} must raise ValueError, raised {raised}")
-    _require(_json(thing, saved) == before, thing, f"refusing {what} changed the state")
-
-
-def _close(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
-    return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=CLOSE, atol=CLOSE))
 
 
 def _features(belief: Any, n: int | None = None, seed: int = 0) -> FloatArray:
@@ -83,15 +52,15 @@ def check_latency(latency: Latency, n: int, *, follow_up: bool = False) -> None:
 def seconds_is_a_time(latency: Latency, chosen: BoolArray) -> None:
     seconds, again = latency.seconds(chosen.copy()), latency.seconds(chosen)
     said = f"seconds of arms {np.flatnonzero(chosen).tolist()} is {seconds!r}, which is"
-    _require(isinstance(seconds, numbers.Real), latency, f"{said} not a number")
-    _require(math.isfinite(seconds), latency, f"{said} not finite")
-    _require(seconds >= 0.0, latency, f"{said} negative")
-    _require(again == seconds, latency, f"{said} not deterministic: asked again it is {again!r}")
+    require(isinstance(seconds, numbers.Real), latency, f"{said} not a number")
+    require(math.isfinite(seconds), latency, f"{said} not finite")
+    require(seconds >= 0.0, latency, f"{said} negative")
+    require(again == seconds, latency, f"{said} not deterministic: asked again it is {again!r}")
 
 
 def floor_is_positive(latency: Latency, subsets: Iterable[BoolArray]) -> None:
     least = min(latency.seconds(chosen) for chosen in subsets)
-    _require(least > 0.0, latency, f"the floor of an entry round must be positive, is {least:g} s")
+    require(least > 0.0, latency, f"the floor of an entry round must be positive, is {least:g} s")
 
 
 def check_belief(
@@ -121,8 +90,8 @@ def _scores(belief: Belief, X: FloatArray, seed: int = 0) -> dict[str, FloatArra
 def _agree(a: Belief, b: Belief, X: FloatArray, mistake: str, *, bits: bool = False) -> None:
     theirs = _scores(b, X)
     for name, values in _scores(a, X).items():
-        same = np.array_equal(values, theirs[name]) if bits else _close(values, theirs[name])
-        _require(same, a, f"{name} {mistake}")
+        same = np.array_equal(values, theirs[name]) if bits else close(values, theirs[name])
+        require(same, a, f"{name} {mistake}")
 
 
 def scores_are_numbers(belief: Belief, X: FloatArray) -> None:
@@ -130,30 +99,33 @@ def scores_are_numbers(belief: Belief, X: FloatArray) -> None:
     for rows in (X, X[:1], X[:0]):
         for name, values in _scores(belief, rows).items():
             n, shape = len(rows), np.shape(values)
-            _require(shape == (n,), belief, f"{name} of {n} arms has shape {shape}")
-            _require(np.isfinite(values).all(), belief, f"{name} is not finite")
-            same = _close(values, together[name][:n])
-            _require(same, belief, f"{name} of an arm depends on the arms scored with it")
+            require(shape == (n,), belief, f"{name} of {n} arms has shape {shape}")
+            require(np.isfinite(values).all(), belief, f"{name} is not finite")
+            same = close(values, together[name][:n])
+            require(same, belief, f"{name} of an arm depends on the arms scored with it")
 
 
 def scoring_is_pure(belief: Belief, X: FloatArray) -> None:
-    before = _json(belief)
+    before = as_json(belief)
     _agree(belief, belief, X, "differs when asked again: scoring must be pure", bits=True)
-    _require(_json(belief) == before, belief, "scoring changed the belief: it must be pure")
+    require(as_json(belief) == before, belief, "scoring changed the belief: it must be pure")
 
 
 def upper_is_above_mean(belief: Belief, X: FloatArray) -> None:
-    mean, upper = belief.mean(X), belief.upper(X)
+    # Before anything is learned: later an estimate may leave the confidence set, and be undercut.
+    prior = deepcopy(belief)
+    prior.refit(X[:0], np.empty(0))
+    mean, upper = prior.mean(X), prior.upper(X)
     below = upper < mean - CLOSE * (1.0 + np.abs(mean))
-    _require(not below.any(), belief, f"upper is below mean for features[{int(below.argmax())}]")
+    require(not below.any(), belief, f"upper is below mean for features[{int(below.argmax())}]")
 
 
 def sample_uses_rng(belief: Belief, X: FloatArray) -> None:
     first, other = (_scores(belief, X, seed)["sample"] for seed in (1, 2))
-    certain = _close(belief.upper(X), belief.mean(X))
-    _require(certain or not np.array_equal(first, other), belief, "sample ignores rng")
+    certain = close(belief.upper(X), belief.mean(X))
+    require(certain or not np.array_equal(first, other), belief, "sample ignores rng")
     twins = _scores(belief, np.concatenate([X, X]))["sample"].reshape(2, -1)
-    _require(_close(*twins), belief, "sample gives equal arms two means: it must be a joint draw")
+    require(close(*twins), belief, "sample gives equal arms two means: it must be a joint draw")
 
 
 def learn_adds_rows(belief: Belief, X: FloatArray, y: FloatArray) -> None:
@@ -176,7 +148,7 @@ def refit_starts_again(belief: Belief, X: FloatArray, y: FloatArray) -> None:
 
 
 def belief_resumes(belief: Belief, X: FloatArray, y: FloatArray) -> None:
-    restored = type(belief).restore(json.loads(_json(belief)))
+    restored = type(belief).restore(json.loads(as_json(belief)))
     _agree(belief, restored, X, "differs once restored: state() misses something", bits=True)
     belief.learn(X, y)
     restored.learn(X, y)
@@ -186,9 +158,9 @@ def belief_resumes(belief: Belief, X: FloatArray, y: FloatArray) -> None:
 def belief_refuses(belief: Belief, X: FloatArray, y: FloatArray) -> None:
     wide, broken = np.hstack([X, X[:, :1]]), np.where(np.arange(len(y)) == 1, np.nan, y)
     for score in (belief.mean, belief.upper):
-        _refuses(belief, True, "features of another dimension", partial(score, wide))
-    _refuses(belief, True, "a reward that is not finite", lambda: belief.learn(X, broken))
-    _refuses(belief, True, "fewer rewards than rows", lambda: belief.learn(X, y[1:]))
+        refuses(belief, True, "features of another dimension", partial(score, wide))
+    refuses(belief, True, "a reward that is not finite", lambda: belief.learn(X, broken))
+    refuses(belief, True, "fewer rewards than rows", lambda: belief.learn(X, y[1:]))
 
 
 def check_policy(policy: Any, rounds: Sequence[Round] | None = None, *, saved: bool = True) -> None:
@@ -233,28 +205,28 @@ def decision_adds_up(policy: Any, rounds: Sequence[Round], _saved: bool) -> None
     for one in rounds:
         d = policy.decide(one)
         allowed = d.chosen.shape == (one.n,) and one.actions.allows(d.chosen, one.groups)
-        _require(allowed, policy, "chosen is not a subset that round.actions allow")
+        require(allowed, policy, "chosen is not a subset that round.actions allow")
         finite = d.estimates.shape == (one.n,) and np.isfinite(d.estimates).all()
-        _require(finite, policy, "estimates must be one finite number per arm")
+        require(finite, policy, "estimates must be one finite number per arm")
         seconds = one.latency.seconds(d.chosen)
-        _require(_close(d.seconds, seconds), policy, "seconds is not the latency of chosen")
+        require(close(d.seconds, seconds), policy, "seconds is not the latency of chosen")
         reward = d.estimates[d.chosen].sum()
-        _require(_close(d.reward, reward), policy, "reward is not the sum of the chosen estimates")
+        require(close(d.reward, reward), policy, "reward is not the sum of the chosen estimates")
         gap = seconds * d.rate - reward
-        _require(_close(d.gap, gap), policy, "gap is not seconds * rate - reward")
+        require(close(d.gap, gap), policy, "gap is not seconds * rate - reward")
         p = np.full(one.n, 0.5) if d.propensities is None else d.propensities
         proper = p.shape == (one.n,) and (p >= 0.0).all() and (p <= 1.0).all()
-        _require(proper and (p[d.chosen] > 0.0).all(), policy, "propensities are not probabilities")
+        require(proper and (p[d.chosen] > 0.0).all(), policy, "propensities are not probabilities")
         _serve(policy, [one])
 
 
 def decide_is_pure(policy: Any, rounds: Sequence[Round], saved: bool) -> None:
     for served in ([], rounds[2:]):
         _serve(policy, served)
-        before = _json(policy, saved)
+        before = as_json(policy, saved)
         first, _, again = [policy.decide(rounds[i]) for i in (0, 1, 0)]
-        _require(_same(first, again), policy, "decide answers otherwise when asked again: not pure")
-        _require(_json(policy, saved) == before, policy, "decide changed the policy: not pure")
+        require(_same(first, again), policy, "decide answers otherwise when asked again: not pure")
+        require(as_json(policy, saved) == before, policy, "decide changed the policy: not pure")
 
 
 def only_learn_learns(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
@@ -263,37 +235,39 @@ def only_learn_learns(policy: Any, rounds: Sequence[Round], _saved: bool) -> Non
         policy.commit(decision, _done(decision))
         pieces.commit(decision, _done(decision))
     same = np.array_equal(policy.decide(rounds[2]).estimates, decisions[2].estimates)
-    _require(same, policy, "commit changed the estimates: only learn may")
+    require(same, policy, "commit changed the estimates: only learn may")
     for decision in decisions[:2]:
         _score(policy, decision)
     for part in (slice(2, None), slice(0, 2)):
         _score(pieces, decisions[1], part)
         _score(pieces, decisions[0], part)
     a, b = policy.decide(rounds[2]), pieces.decide(rounds[2])
-    same = _close(a.estimates, b.estimates) and _close(a.rate, b.rate)
-    _require(same, policy, "learn in two halves differs from learn at once")
+    same = close(a.estimates, b.estimates) and close(a.rate, b.rate)
+    require(same, policy, "learn in two halves differs from learn at once")
 
 
 def policy_refuses(policy: Any, rounds: Sequence[Round], saved: bool) -> None:
     decision = max(map(policy.decide, rounds), key=lambda d: _done(d).sum())
     done = _done(decision)
-    _require(done.any(), policy, "takes no arm in any of these rounds: check it with others")
+    require(done.any(), policy, "takes no arm in any of these rounds: check it with others")
     policy.commit(decision, done)
     arm, learn = np.flatnonzero(done)[:1], partial(policy.learn, decision)
-    _refuses(policy, saved, "a second commit", lambda: policy.commit(decision))
-    _refuses(policy, saved, "an arm out of range", lambda: learn([len(done)], [1.0]))
-    _refuses(policy, saved, "fewer rewards than arms", lambda: learn(arm, []))
-    _refuses(policy, saved, "a reward that is not finite", lambda: learn(arm, [math.nan]))
+    refuses(policy, saved, "a second commit", lambda: policy.commit(decision))
+    refuses(policy, saved, "an arm out of range", lambda: learn([len(done)], [1.0]))
+    refuses(policy, saved, "fewer rewards than arms", lambda: learn(arm, []))
+    refuses(policy, saved, "a reward that is not finite", lambda: learn(arm, [math.nan]))
     learn(arm, [1.0])
-    _refuses(policy, saved, "a second reward for one arm", lambda: learn(arm, [1.0]))
+    refuses(policy, saved, "a second reward for one arm", lambda: learn(arm, [1.0]))
 
 
 def policy_resumes(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
     _serve(policy, rounds[2:])
     decision = policy.decide(rounds[1])
     policy.commit(decision, _done(decision))
-    restored = type(policy).restore(json.loads(_json(policy)))
+    belief = getattr(policy, "belief", None)
+    own = {} if isinstance(belief, Linear | None) else {"belief": type(belief)}
+    restored = type(policy).restore(json.loads(as_json(policy)), **own)
     _score(policy, decision)
     _score(restored, decision)
     same = _same(policy.decide(rounds[0]), restored.decide(rounds[0]))
-    _require(same, policy, "restored policy decides differently: state() misses something")
+    require(same, policy, "restored policy decides differently: state() misses something")

@@ -42,6 +42,7 @@ def _arrays(rewards: Any, arms: Any) -> tuple[FloatArray, IntArray]:
 class _Open:
     """What is known of an open decision. Until it is committed, `done` is what was chosen."""
 
+    mark: tuple[float, ...]  # of the round, to tell it from another that got the same number
     committed: bool
     done: BoolArray
     missing: int  # how many of `done` have no reward yet
@@ -68,19 +69,19 @@ class Ledger:
         found = self._open.get(name)
         if found is None:
             if name < self.commits if isinstance(name, int) else name in self._closed:
+                if isinstance(name, str):
+                    raise ValueError(f"key {name!r} was used before, and its decision is closed")
                 raise ValueError(
                     f"decision {name!r} is closed: all its rewards are in, or another was "
                     f"committed in its place{_HINT}"
                 )
-        elif len(found.done) != decision.round.n:
-            raise ValueError(
-                f"decision {name!r} is open with {len(found.done)} arms, "
-                f"not {decision.round.n}{_HINT}"
-            )
+        elif found.mark != decision.round.mark or len(found.done) != decision.round.n:
+            raise ValueError(f"decision {name!r} is open for another round{_HINT}")
         return found
 
     def _new(self, decision: Decision) -> _Open:
-        return _Open(False, decision.chosen, int(np.count_nonzero(decision.chosen)))
+        missing = int(np.count_nonzero(decision.chosen))
+        return _Open(decision.round.mark, False, decision.chosen, missing)
 
     def check_commit(self, decision: Decision, executed: Any) -> BoolArray:
         """The mask of executed arms, or an error before anything has changed."""
@@ -88,6 +89,8 @@ class Ledger:
         done = decision.chosen
         if executed is not None:
             done = mask("executed", executed, decision.round.n)
+            if np.array_equal(done, decision.chosen):
+                done = decision.chosen
         if found is not None:
             if found.committed:
                 raise ValueError(f"decision {decision.id!r} was committed already{_HINT}")
@@ -153,6 +156,7 @@ class Ledger:
         waiting = [
             [
                 name,
+                list(found.mark),
                 found.committed,
                 found.done.tolist(),
                 None if found.learned is None else found.learned.tolist(),
@@ -164,8 +168,9 @@ class Ledger:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.commits = int(entry(state, "commits"))
         self._closed = set(entry(state, "closed"))
-        for name, committed, done, learned in entry(state, "open"):
-            found = _Open(committed, np.array(done, dtype=np.bool_), sum(done) - sum(learned or ()))
+        for name, mark, committed, done, learned in entry(state, "open"):
+            missing = sum(done) - sum(learned or ())
+            found = _Open(tuple(mark), committed, np.array(done, dtype=np.bool_), missing)
             if learned is not None:
                 found.learned = np.array(learned, dtype=np.bool_)
             self._open[name] = found

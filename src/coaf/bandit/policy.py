@@ -66,6 +66,8 @@ class COAF(Policy):
         draws: int = 200,
     ) -> None:
         index = Upper() if index is None else index
+        if isinstance(index, type) or not hasattr(index, "needs_belief"):
+            raise TypeError(f"index is {index!r}; it must be an index, as Upper() or Thompson()")
         if belief is None and index.needs_belief and dim is not None:
             belief = Linear.tuned(dim)
         if belief is None and index.needs_belief:
@@ -74,6 +76,8 @@ class COAF(Policy):
             raise ValueError(f"belief has dim={belief.dim}, but dim={dim} was given")
         super().__init__(belief=belief, index=index, seed=seed, draws=draws)
         self._rate: Rate = Renewal() if rate is None else rate
+        if isinstance(rate, type) or not hasattr(self._rate, "enter"):
+            raise TypeError(f"rate is {rate!r}; it must be a rate, as Renewal() or Fixed(0.1)")
         self._visit: Visit | None = None
 
     @classmethod

@@ -30,8 +30,8 @@ class Round:
     groups : (n,)
         A label per arm, for per-group limits and for beliefs that share within groups.
     follows
-        For a follow-up (the rest of a patch, decided again as scores arrive): the id of the entry
-        decision. A follow-up may take no time at all; an entry round may not.
+        For a follow-up (the rest of a patch, decided again as scores arrive): the entry decision,
+        or its id. A follow-up may take no time at all; an entry round may not.
     key
         A name for the round, unique in the session. Without one the policy counts, which needs
         each decision to be committed before the next round is decided.
@@ -53,6 +53,7 @@ class Round:
     key: str | None
     n: int
     floor: float
+    mark: tuple[float, ...]
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Round:
         actions: Actions = _ANY,
         *,
         groups: npt.ArrayLike | None = None,
-        follows: int | str | None = None,
+        follows: "int | str | Decision | None" = None,
         key: str | None = None,
     ) -> None:
         X = floats("features", features, ndim=2)
@@ -69,7 +70,15 @@ class Round:
         labels = None if groups is None else _labels(groups, n)
         if key is not None and not isinstance(key, str):
             raise ValueError(f"key must be a string, got {key!r}")
-        least = floor(latency, actions, n, labels)
+        if isinstance(follows, Decision):
+            follows = follows.id
+        try:
+            least = floor(latency, actions, n, labels)
+        except (AttributeError, TypeError) as error:
+            raise TypeError(
+                f"latency={latency!r} or actions={actions!r} is not one: give an object, as "
+                f"Additive(base=5.0, each=1.0) or OneOf() ({error})"
+            ) from error
         if least <= 0.0 and follows is None:
             raise ValueError(
                 f"latency may be {least:g} s, but an entry round must take some time whatever is "
@@ -83,6 +92,7 @@ class Round:
         _set(self, "key", key)
         _set(self, "n", n)
         _set(self, "floor", least)
+        _set(self, "mark", (X.item(0), X.item(-1), float(X[n // 2].sum())) if X.size else ())
 
 
 def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
@@ -132,6 +142,9 @@ class Decision(NamedTuple):
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""
         return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
 
     def __hash__(self) -> int:
         return id(self)

@@ -45,7 +45,7 @@ class Visit:
     @classmethod
     def enter(cls, decision: Decision, executed: BoolArray, seconds: float | None) -> Self:
         """The visit that an entry decision begins."""
-        modelled, taken = _executed(decision, executed)
+        modelled, taken = _executed(decision, executed, seconds)
         return cls(
             decision.id,
             decision.rate,
@@ -59,7 +59,7 @@ class Visit:
 
     def add(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
         """Count a follow-up."""
-        modelled, taken = _executed(decision, executed)
+        modelled, taken = _executed(decision, executed, seconds)
         self.planned_seconds += self.late_seconds + decision.seconds
         self.planned_reward += self.late_reward + decision.reward
         self.spent_seconds += modelled if seconds is None else seconds
@@ -72,12 +72,22 @@ class Visit:
         return self.planned_seconds * self.rate - self.planned_reward
 
 
-def _executed(decision: Decision, executed: BoolArray) -> tuple[float, float]:
-    """The modelled seconds and the estimated reward of what was executed."""
+def _executed(
+    decision: Decision, executed: BoolArray, seconds: float | None
+) -> tuple[float, float]:
+    """The modelled seconds and the estimated reward of what was executed.
+
+    A subset that the latency does not know (a table may list only some) takes as long as measured.
+    """
     if executed is decision.chosen:
         return decision.seconds, decision.reward
     reward = float(decision.estimates[executed].sum())
-    return decision.round.latency.seconds(executed), reward
+    try:
+        return float(decision.round.latency.seconds(executed)), reward
+    except ValueError:
+        if seconds is None:
+            raise
+        return seconds, reward
 
 
 class Rate(Protocol):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups, OneOf
-from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.listed import best_of, candidates
@@ -109,7 +109,7 @@ def best(
     chosen, exact = _solve(rate, mu, latency, inner, groups=labels, cap=cap)
     if chosen is None:
         raise ValueError(_nothing_fits(latency, inner, labels, len(mu), cap))
-    seconds = latency.seconds(chosen)
+    seconds = _time(latency, chosen)
     chosen.setflags(write=False)
     reward = float(mu[chosen].sum())
     return Selection(chosen, seconds, reward, seconds * rate - reward, exact)
@@ -172,6 +172,11 @@ def _one(rate: float, mu: FloatArray, latency: Additive | Setup) -> Selection:
     chosen.flags.writeable = False
     seconds, reward = latency.seconds(chosen), float(mu[arm])
     return Selection(chosen, seconds, reward, seconds * rate - reward, True)
+
+
+def _time(latency: Latency, chosen: BoolArray) -> float:
+    """The latency's answer as a plain number, or an error that says what is wrong with it."""
+    return number(f"{type(latency).__name__}.seconds(chosen)", latency.seconds(chosen), low=0.0)
 
 
 def _uncap(actions: Actions) -> tuple[float, Actions]:

@@ -69,9 +69,11 @@ class Policy:
         rate = self._price(round, name)
         estimates = self._estimates(round.features, name)
         choice = self._select(rate, estimates, round)
+        estimates.flags.writeable = False
         propensities = None
         if self.index.random and self.draws:
             propensities = self._propensities(round, name, rate, choice.chosen)
+            propensities.flags.writeable = False
         return Decision(
             round,
             name,
@@ -120,6 +122,11 @@ class Policy:
         done = self._ledger.check_commit(decision, executed)
         if seconds is not None:
             seconds = number("seconds", seconds, low=0.0)
+            if decision.round.follows is None and not seconds >= 1e-9 * decision.round.floor:
+                raise ValueError(
+                    f"seconds is {seconds}, but an entry round takes time: at least "
+                    f"{decision.round.floor:g} s by its latency"
+                )
         self._spend(decision, done, seconds)
         self._ledger.commit(decision, done)
 
@@ -140,7 +147,10 @@ class Policy:
         rewards: npt.ArrayLike,
         groups: npt.NDArray[Any] | None = None,
     ) -> None:
-        """Start the belief again from these rows: for corrected scores or a changed target."""
+        """Start the belief again from these rows: for corrected scores or a changed target.
+
+        A policy that has no belief (`TakeAll`, the oracle) has nothing to fit, and stays as it is.
+        """
         if self.belief is not None:
             X, y = floats("features", features, ndim=2), floats("rewards", rewards, ndim=1)
             self.belief.refit(X, y, groups)

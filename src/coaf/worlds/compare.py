@@ -15,7 +15,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from inspect import ismethod
+from inspect import isfunction, ismethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,13 @@ def compare(
     >>> dict(result.sizes)
     {'policy': 1, 'replicate': 2, 'round': 50}
     """
+    for name, policy in policies.items():
+        if policy.belief is not None and policy.belief.dim != world.dim:
+            raise ValueError(
+                f"policy {name!r} has dim={policy.belief.dim}, but the world has dim={world.dim}"
+            )
+    if rounds < 1 or replicates < 1:
+        raise ValueError(f"rounds={rounds} and replicates={replicates} must be at least 1")
     if gamma_star is None:
         gamma_star = optimum(world).rate
     names, players = list(policies), list(policies.values())
@@ -192,8 +199,12 @@ def _describe(thing: Any) -> Any:
         return [_describe(item) for item in thing]
     if ismethod(thing):  # an oracle's means are its world's
         return [thing.__qualname__, _describe(thing.__self__)]
-    if callable(thing):
-        return getattr(thing, "__qualname__", _name(thing))
+    if isfunction(thing):
+        code, cells = thing.__code__, thing.__closure__ or ()
+        held = [_describe(cell.cell_contents) for cell in cells]
+        return [thing.__qualname__, code.co_code.hex(), repr(code.co_consts), held]
+    if isinstance(thing, type):
+        return thing.__qualname__
     if is_dataclass(thing):
         return [_name(thing), {f.name: _describe(getattr(thing, f.name)) for f in fields(thing)}]
     return [_name(thing), _describe(getattr(thing, "__dict__", None))]

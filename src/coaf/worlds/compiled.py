@@ -66,6 +66,12 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
     if not isinstance(belief, Linear):
         belief = Linear.tuned(batch.dim)
     rounds, d = len(batch), batch.dim
+    bad = replicate.first_beyond(batch.features, batch.counts, d, belief._limit)
+    if bad >= 0 and how.index != replicate.TRUTH:
+        raise ValueError(
+            f"round {bad} has features beyond feature_bound={belief.feature_bound:g}: scale the "
+            "features or raise the bound"
+        )
     noise = np.zeros((1, d))
     if how.index == replicate.THOMPSON:
         noise = np.empty((rounds, d))

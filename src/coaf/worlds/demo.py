@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coaf.bandit.arrays import FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.index import Truth
 from coaf.bandit.policy import COAF
@@ -65,9 +66,14 @@ def summary(result: "xarray.Dataset") -> dict[str, Any]:
             "reward_per_second": float(rates.mean()),
             "share_of_optimum": float(rates.mean()) / result.attrs["gamma_star"],
             "regret": float(regret.mean()),
-            "regret_error": float(regret.std() / np.sqrt(len(regret))),
+            "regret_error": _error(regret),
         }
     return {"gamma_star": result.attrs["gamma_star"], "policies": rows}
+
+
+def _error(values: FloatArray) -> float | None:
+    """The standard error of a mean, which a single value does not have."""
+    return None if len(values) < 2 else float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def write_figure(result: "xarray.Dataset", folder: Path) -> list[Path]:

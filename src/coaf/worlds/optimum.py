@@ -71,6 +71,8 @@ def optimum(world: World, *, rounds: int | None = None, stream: int = STREAM) ->
             ]
             return np.array([f.gap for f in found]), np.array([f.seconds for f in found])
 
+    if count < 1:
+        raise ValueError(f"rounds is {count}; it must be at least 1")
     rate, steps = 0.0, 0
     while True:
         gaps, seconds = solve(rate)

@@ -11,7 +11,17 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.compiled.confidence import draw, upper
 from coaf.bandit.compiled.kernels import CHUNK, ESTIMATE, PICKED, REWARD, absorb, parts, score
-from coaf.bandit.compiled.lanes import Block, block, columns, compiled
+from coaf.bandit.compiled.lanes import (
+    Block,
+    block,
+    columns,
+    compiled,
+    fma,
+    keep,
+    load,
+    splat,
+    store,
+)
 from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rate import robbins_monro
 
@@ -152,6 +162,7 @@ def run(
             rate = earned / spent
         if index != TRUTH:
             _learn(M, Q, d, X, x0, n, count, rewards, j, S, E, index)
+    keep(ones)
 
 
 @compiled
@@ -202,4 +213,29 @@ def best_gaps(
             S[0, a] = means[j, a]
         _, seconds, reward = pick(counts[j], rate, base[j], setup[j], C, j, 0, S, 0, 1)
         gaps[j], times[j] = seconds * rate - reward, seconds
+    keep(work)
     return gaps, times
+
+
+@compiled
+def first_beyond(features: FloatArray, counts: IntArray, d: int, bound: float) -> int:
+    """The first round in which an arm's norm is not within `bound`, or -1."""
+    X, work = block(features), np.empty((1, features.shape[1]))
+    S = block(work)
+    found = -1
+    for j in range(counts.shape[0]):
+        c = 0
+        while c < counts[j]:
+            squares = splat(0.0)
+            for i in range(d):
+                x = load(X, j * d + i, c)
+                squares = fma(x, x, squares)
+            store(S, 0, c, squares)
+            c += 8
+        for a in range(counts[j]):
+            if not S[0, a] <= bound * bound:
+                found = j
+        if found >= 0:
+            break
+    keep(work)
+    return found

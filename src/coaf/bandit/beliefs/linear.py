@@ -65,8 +65,6 @@ class Linear:
     >>> belief.learn([[1.0, 0.0], [0.0, 1.0]], [0.8, 0.2])
     >>> belief.mean([[1.0, 0.0]])
     array([0.4])
-    >>> bool(belief.upper([[1.0, 0.0]])[0] > 0.8)
-    True
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class Linear:
     def tuned(cls, dim: int, **settings: Any) -> Self:
         """The settings that did best in the study (docs/study.md): a tenth of the valid radius.
 
-        Takes the same keywords as `Linear`; the guarantee of the full radius is given up.
+        Takes the keywords of `Linear`; the guarantee of the full radius is given up.
         """
         defaults = {"scale": 0.1, "regularization": 0.1, "within": "ellipsoid"}
         return cls(dim, **{**defaults, **settings})

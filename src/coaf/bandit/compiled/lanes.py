@@ -4,7 +4,8 @@ Two things keep a plain numba loop behind hand-tuned C. LLVM must assume that ar
 keeps accumulators in memory: `load`, `store`, `splat` and `fma` name them as register values
 instead (LLVM splits the eight lanes into whatever registers the machine has). And numba counts
 references to arrays at every call, which costs more than a small matrix product: `block` makes a
-bare view of a C-ordered float array, whose owner must outlive the call.
+bare view of a C-ordered float array. Its owner must outlive it: arguments do, and what a function
+makes itself it must `keep`.
 """
 
 import functools
@@ -118,6 +119,16 @@ def block(_typing: Any, array: Any) -> Any:
         return view._getvalue()
 
     return _block(array), code
+
+
+@_operation
+def keep(_typing: Any, array: Any) -> Any:
+    """Does nothing, but after the last use of a block of `array`: numba would free it earlier."""
+
+    def code(context: Any, _builder: Any, _signature: Any, _args: Any) -> Any:
+        return context.get_dummy_value()
+
+    return types.void(array), code
 
 
 @_operation

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import Block, block, compiled
+from coaf.bandit.compiled.lanes import Block, block, compiled, keep
 
 
 @compiled
@@ -64,6 +64,7 @@ def pick_arms(
     chosen = np.zeros(n, dtype=np.bool_)
     for j in range(count):
         chosen[int(S[1, j])] = True
+    keep(work)
     return chosen, seconds, reward
 
 
@@ -94,4 +95,5 @@ def threshold_root(
         previous, rate = rate, total_reward / total_seconds
         if abs(rate - previous) <= 1e-12 * max(abs(rate), abs(previous)):
             break
+    keep(work)
     return rate

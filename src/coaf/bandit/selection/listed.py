@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from coaf.bandit.actions import Actions, Groups, Listed
-from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.bandit.latency import Latency, Table
 from coaf.bandit.subsets import as_mask
 
@@ -43,7 +43,7 @@ def best_of(
     least = np.inf
     largest = 0
     for chosen in subsets:
-        seconds = latency.seconds(chosen)
+        seconds = number("latency.seconds(chosen)", latency.seconds(chosen), low=0.0)
         largest = max(largest, int(np.count_nonzero(chosen)))
         gap = rate * seconds - float(estimates[chosen].sum())
         if seconds <= cap and (best is None or gap < least):
