@@ -92,7 +92,7 @@ class Round:
         _set(self, "key", key)
         _set(self, "n", n)
         _set(self, "floor", least)
-        _set(self, "mark", (X.item(0), X.item(-1), float(X[n // 2].sum())) if X.size else ())
+        _set(self, "mark", (X.item(0), X.item(X.size // 2), X.item(-1)) if X.size else ())
 
 
 def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
