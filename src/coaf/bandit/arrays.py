@@ -10,6 +10,9 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
+# The one object of each native dtype: `is` with it is the quickest test, and hot paths test often.
+FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+
 
 def _position(bad: npt.NDArray[np.bool_]) -> str:
     index = np.unravel_index(int(np.argmax(bad)), bad.shape)
@@ -33,8 +36,7 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     # The quickest test that every entry is finite; where squares overflow, look again.
-    flat = array.ravel()
-    if not math.isfinite(flat.dot(flat)):
+    if not math.isfinite(np.vdot(array, array)):
         bad = ~np.isfinite(array)
         if bad.any():
             where = _position(bad)

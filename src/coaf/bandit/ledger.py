@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, mask
+from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, mask
 from coaf.bandit.problem import Decision
 from coaf.bandit.state import entry
 
@@ -27,7 +27,7 @@ def _arrays(rewards: Any, arms: Any) -> tuple[FloatArray, IntArray]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"rewards must be an array of numbers: {error}") from None
     numbers = np.asarray(arms)
-    if numbers.dtype != np.int64:
+    if numbers.dtype is not INT64:
         if numbers.size and numbers.dtype.kind not in "iu":
             raise ValueError(f"arms must be a list of arm numbers, got {arms!r}")
         numbers = numbers.astype(np.int64)

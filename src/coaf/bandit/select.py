@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups, OneOf
-from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.arrays import FLOAT64, BoolArray, FloatArray, number
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.listed import best_of, candidates
@@ -89,7 +89,9 @@ def best(
     >>> best(0.01, [0.9, 0.4, 0.05], patch, AnySubset())
     Selection(chosen=array([ True,  True, False]), seconds=74.0, reward=1.3, gap=-0.56, exact=True)
     """
-    mu = np.asarray(estimates, dtype=np.float64)
+    mu = np.asarray(estimates)
+    if mu.dtype is not FLOAT64:
+        mu = mu.astype(np.float64)
     if mu.ndim != 1:
         raise ValueError(f"estimates must have 1 dimension, got shape {mu.shape}")
     if not -_INF < rate < _INF:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, IntArray, floats, number
+from coaf.bandit.arrays import FLOAT64, FloatArray, IntArray, floats, number
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 _NONE = np.empty(0)
@@ -154,7 +154,7 @@ class Linear:
         return float(_compiled()[1].radius_of(self._learner, self.dim))
 
     def _rows(self, features: Any) -> FloatArray:
-        X = features if type(features) is np.ndarray and features.dtype == np.float64 else None
+        X = features if type(features) is np.ndarray and features.dtype is FLOAT64 else None
         if X is None or not X.flags.c_contiguous or X.ndim != 2:
             X = floats("features", features, ndim=2)
         if X.shape[1] != self.dim:
