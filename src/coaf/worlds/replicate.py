@@ -19,6 +19,7 @@ from coaf.bandit.compiled.lanes import (
     fma,
     keep,
     load,
+    smaller,
     splat,
     store,
 )
@@ -220,22 +221,30 @@ def best_gaps(
 @compiled
 def first_beyond(features: FloatArray, counts: IntArray, d: int, bound: float) -> int:
     """The first round in which an arm's norm is not within `bound`, or -1."""
-    X, work = block(features), np.empty((1, features.shape[1]))
-    S = block(work)
-    found = -1
+    X, work = block(features), np.empty((1, 8))
+    S, none = block(work), splat(0.0)
+    worst = none  # the negative of the largest square so far, lane by lane: one test at the end
     for j in range(counts.shape[0]):
         c = 0
         while c < counts[j]:
-            squares = splat(0.0)
+            squares = none
             for i in range(d):
                 x = load(X, j * d + i, c)
                 squares = fma(x, x, squares)
-            store(S, 0, c, squares)
+            worst = smaller(fma(splat(-1.0), squares, none), worst)
             c += 8
-        for a in range(counts[j]):
-            if not S[0, a] <= bound * bound:
-                found = j
-        if found >= 0:
-            break
+    store(S, 0, 0, worst)
+    within = True
+    for a in range(8):
+        within = within and -S[0, a] <= bound * bound
     keep(work)
-    return found
+    if within:
+        return -1
+    for j in range(counts.shape[0]):
+        for a in range(counts[j]):
+            square = 0.0
+            for i in range(d):
+                square += X[j * d + i, a] ** 2
+            if not square <= bound * bound:
+                return j
+    return -1
