@@ -36,7 +36,8 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     # The quickest test that every entry is finite; where squares overflow, look again.
-    if not math.isfinite(np.vdot(array, array)):
+    flat = array.ravel()
+    if not math.isfinite(flat.dot(flat)):
         bad = ~np.isfinite(array)
         if bad.any():
             where = _position(bad)
@@ -48,7 +49,7 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
         raise ValueError(
             f"{name}[{_position(bad)}] is {array[bad][0]}; every entry must be at least {low:g}"
         )
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 
@@ -91,5 +92,5 @@ def mask(name: str, value: Any, n: int) -> BoolArray:
             f"{name} must be a boolean mask over {n} arms, got shape {array.shape} of {array.dtype}"
         )
     array = array.astype(np.bool_)
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array

@@ -70,7 +70,7 @@ class Round:
         labels = None if groups is None else _labels(groups, n)
         if key is not None and not isinstance(key, str):
             raise ValueError(f"key must be a string, got {key!r}")
-        if isinstance(follows, Decision):
+        if follows is not None and isinstance(follows, Decision):
             follows = follows.id
         try:
             least = floor(latency, actions, n, labels)
@@ -102,7 +102,7 @@ def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
             f"groups must be {n} integers or strings, one per arm, "
             f"got shape {labels.shape} of {labels.dtype}"
         )
-    labels.flags.writeable = False
+    labels.setflags(write=False)
     return labels
 
 

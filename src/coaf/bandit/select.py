@@ -161,7 +161,7 @@ def _threshold(
         latency.check(len(mu))
         each = np.asarray(each)
     chosen, seconds, reward = _pick_arms()(mu, float(rate), latency.base, setup, each)
-    chosen.flags.writeable = False
+    chosen.setflags(write=False)
     return Selection(chosen, seconds, reward, seconds * rate - reward, True)
 
 
@@ -171,7 +171,7 @@ def _one(rate: float, mu: FloatArray, latency: Additive | Setup) -> Selection:
     chosen = np.zeros(len(mu), dtype=np.bool_)
     arm = int(np.argmax(mu - rate * latency.each))
     chosen[arm] = True
-    chosen.flags.writeable = False
+    chosen.setflags(write=False)
     seconds, reward = latency.seconds(chosen), float(mu[arm])
     return Selection(chosen, seconds, reward, seconds * rate - reward, True)
 

@@ -51,7 +51,7 @@ def wholes(name: str, value: Any, *, low: int, below: int | None = None) -> IntA
         at = int(np.argmax(bad))
         span = f"of at least {low}" if below is None else f"from {low} to {below - 1}"
         raise ValueError(f"{name}[{at}] is {array[at]}; every entry must be a whole number {span}")
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 

@@ -69,11 +69,11 @@ class Policy:
         rate = self._price(round, name)
         estimates = self._estimates(round.features, name)
         choice = self._select(rate, estimates, round)
-        estimates.flags.writeable = False
+        estimates.setflags(write=False)
         propensities = None
         if self.index.random and self.draws:
             propensities = self._propensities(round, name, rate, choice.chosen)
-            propensities.flags.writeable = False
+            propensities.setflags(write=False)
         return Decision(
             round,
             name,

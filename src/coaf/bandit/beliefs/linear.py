@@ -24,6 +24,10 @@ def _compiled() -> tuple[Any, Any, Any, Any]:
     return kernels, confidence, workspace, guards
 
 
+def _arena(dim: int) -> Any:
+    return _compiled()[2].arena(dim, 1)
+
+
 class Linear:
     """Mean rewards θ·x with ‖θ‖ ≤ norm_bound, learned by ridge regression.
 
@@ -41,7 +45,7 @@ class Linear:
         The largest mean reward there is; norm_bound·feature_bound unless given. Estimates are
         capped by it.
     delta
-        The confidence set holds θ* at all times at once with probability 1 − δ (`lm: lcb_cr`).
+        The set holds θ* at all times at once with probability 1 − δ (`lm: lcb_cr`).
     radius
         "determinant": m √λ + σ √(2 ln 1/δ + ln det V/λ^d). "printed": with the paper's bound
         d ln(1 + n L²/(dλ)) in place of the last term, n counting learned rows; never smaller.
@@ -56,8 +60,7 @@ class Linear:
     `sample` draws θ from N(θ̄, β V⁻¹). The paper prints √β·V for the covariance, a slip: it would
     explore most where most is known.
 
-    The truth kept is the precision V and Σ x y. V⁻¹ is updated with each batch and derived from V
-    afresh every few thousand rows.
+    The truth kept is V and Σ x y; V⁻¹ is derived from V afresh every few thousand rows.
 
     Examples
     --------
@@ -125,10 +128,6 @@ class Linear:
         defaults = {"scale": 0.1, "regularization": 0.1, "within": "ellipsoid"}
         return cls(dim, **{**defaults, **settings})
 
-    def _arena(self, n: int) -> FloatArray:
-        arena: FloatArray = _compiled()[2].arena(self.dim, n)
-        return arena
-
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_scored": None}  # scratch is neither copied nor sent anywhere
 
@@ -145,7 +144,7 @@ class Linear:
     @property
     def precision(self) -> FloatArray:
         """V = λI + Σ x xᵀ."""
-        V: FloatArray = _compiled()[1].precision_of(self._learner, self._arena(1), self.dim)
+        V: FloatArray = _compiled()[1].precision_of(self._learner, _arena(self.dim), self.dim)
         return V
 
     @property
@@ -164,14 +163,15 @@ class Linear:
         return X
 
     def _refuse(self, X: FloatArray, row: int) -> None:
-        if row >= 0:
-            raise ValueError(
-                f"features[{row}] has norm {np.linalg.norm(X[row]):.6g}, beyond "
-                f"feature_bound={self.feature_bound:g}: scale the features or raise the bound"
-            )
+        raise ValueError(
+            f"features[{row}] has norm {np.linalg.norm(X[row]):.6g}, beyond "
+            f"feature_bound={self.feature_bound:g}: scale the features or raise the bound"
+        )
 
     def _check(self, X: FloatArray) -> None:
-        self._refuse(X, _compiled()[3].first_bad(X, self._limit, _NONE)[0])
+        row = _compiled()[3].first_bad(X, self._limit, _NONE)[0]
+        if row >= 0:
+            self._refuse(X, row)
 
     def mean(self, features: npt.ArrayLike) -> FloatArray:
         """θ̄·x for each arm."""
@@ -190,7 +190,8 @@ class Linear:
         arena = workspace.arena(self.dim, len(X))
         result: FloatArray
         result, bad = confidence.upper_rows(self._learner, arena, X, self._limit)
-        self._refuse(X, bad)
+        if bad >= 0:
+            self._refuse(X, bad)
         if self.dim >= _MANY:
             self._scored = (arena, len(X), workspace.uses())
         return result
@@ -212,7 +213,7 @@ class Linear:
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of θ from N(θ̄, β V⁻¹)."""
         noise = rng.standard_normal(self.dim)
-        theta: FloatArray = _compiled()[1].draw_theta(self._learner, self._arena(1), noise)
+        theta: FloatArray = _compiled()[1].draw_theta(self._learner, _arena(self.dim), noise)
         return theta
 
     def sample(self, features: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -240,8 +241,9 @@ class Linear:
         if arms is not None and np.isfinite(y).all():
             kernels.learn_scored(self._learner, arena, self.dim, arms, y)
             return
-        row, reward = kernels.learn_rows(self._learner, self._arena(1), X, y, self._limit)
-        self._refuse(X, row)
+        row, reward = kernels.learn_rows(self._learner, _arena(self.dim), X, y, self._limit)
+        if row >= 0:
+            self._refuse(X, row)
         if reward >= 0:
             raise ValueError(f"rewards[{reward}] is {y[reward]}; every entry must be finite")
 
