@@ -12,7 +12,6 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FLOAT64, FloatArray, IntArray, floats, number
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
-_NONE = np.empty(0)
 _MANY = 512  # features from which finding an arm again is quicker than scoring it again
 
 
@@ -169,7 +168,7 @@ class Linear:
         )
 
     def _check(self, X: FloatArray) -> None:
-        row = _compiled()[3].first_bad(X, self._limit, _NONE)[0]
+        row = _compiled()[3].first_bad(X, self._limit, np.empty(0))[0]
         if row >= 0:
             self._refuse(X, row)
 
@@ -202,7 +201,7 @@ class Linear:
         With many features that is most of the work of learning them.
         """
         kernels, _, workspace, _ = _compiled()
-        arena, n, uses = self._scored or (_NONE, 0, -1)
+        arena, n, uses = self._scored or (np.empty(0), 0, -1)
         if uses != workspace.uses() or not 0 < len(X) <= kernels.CHUNK:
             return None
         held = arena[: self.dim, :n].T
