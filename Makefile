@@ -8,6 +8,9 @@ YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 
 .PHONY: run test check bench soak docs study lowest clean
 
+# Tests run in as many processes as there are cores, so each gets one thread of linear algebra.
+test check soak lowest: export OPENBLAS_NUM_THREADS ?= 1
+
 run: $(READY)
 	$(BIN)/coaf run
 

@@ -41,7 +41,9 @@ def test_version() -> None:
     assert runner.invoke(app, ["--version"]).stdout.strip() == coaf.__version__
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["bench"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["bench"], ["reproduce"], ["reproduce", "movielens"]]
+)
 def test_help_says_what_it_does(command: list[str]) -> None:
     result = runner.invoke(app, [*command, "--help"])
     assert result.exit_code == 0

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +223,7 @@ def test_resumed_with_another_number_of_replicates(first: int, then: int, tmp_pa
 
 def test_a_half_written_task_does_not_count(tmp_path: Path) -> None:
     run(resume=tmp_path)
-    task = sorted(tmp_path.glob("*.npy"))[1]
+    task = sorted(tmp_path.glob("*/*.npy"))[1]
     task.rename(task.with_suffix(".part"))
     task.with_suffix(".part").write_bytes(b"torn")
     assert_identical(run(resume=tmp_path), run())
@@ -268,18 +267,16 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_folder_of_another_experiment_is_refused(what: str, tmp_path: Path) -> None:
+def test_experiments_that_differ_share_a_folder_and_nothing_else(what: str, tmp_path: Path) -> None:
     small = {"replicates": 1, "rounds": 10}
-    one, other = (small | settings for settings in OTHERS[what])
-    for mine, foreign in product((one, other), repeat=2):
-        folder = tmp_path / str(id(mine))
-        first = run(**mine, resume=folder)
-        if mine is foreign:
-            assert_identical(run(**mine, resume=folder), first)
-        else:
-            with pytest.raises(ValueError, match="another experiment"):
-                run(**foreign, resume=folder)
-            assert_identical(run(**mine, resume=folder), first)
+    both = [small | settings for settings in OTHERS[what]]
+    first = [run(**one, resume=tmp_path) for one in both]
+    assert len(list(tmp_path.glob("*/*.npy"))) == 2
+    for one, result in zip(both, first, strict=True):
+        assert_identical(run(**one), result)
+        calls = Calls()
+        assert_identical(run(**one, progress=calls, resume=tmp_path), result)
+        assert calls.told == [(1, 1)]
 
 
 def test_oracles_that_differ_are_different_experiments(tmp_path: Path) -> None:
@@ -288,6 +285,6 @@ def test_oracles_that_differ_are_different_experiments(tmp_path: Path) -> None:
     wrong = coaf.COAF(index=coaf.Truth(lambda X: -X @ world.theta))
     with ThreadPoolExecutor(1) as pool:
         settings: dict[str, Any] = {"rounds": 20, "replicates": 1, "gamma_star": 0.1}
-        function({"a": right}, world, resume=tmp_path, executor=pool, **settings)
-        with pytest.raises(ValueError, match="another experiment"):
-            function({"a": wrong}, world, resume=tmp_path, executor=pool, **settings)
+        first = function({"a": right}, world, resume=tmp_path, executor=pool, **settings)
+        second = function({"a": wrong}, world, resume=tmp_path, executor=pool, **settings)
+    assert float(first.paired[0, 0, -1]) < float(second.paired[0, 0, -1])

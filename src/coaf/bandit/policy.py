@@ -94,6 +94,7 @@ class COAF(Policy):
         mean_bound: float | None = None,
         n_max: int | None = None,
         l_min: float | None = None,
+        scale: float = 1.0,
         index: Literal["upper", "thompson"] = "upper",
         within: Literal["ball", "ellipsoid"] = "ball",
         seed: int = 0,
@@ -101,7 +102,8 @@ class COAF(Policy):
         """Algorithm 1 as printed: the paper's β(n, δ), ellipsoid and ball, Robbins-Monro.
 
         The paper suggests δ = 1/T. `index="thompson"` is its COAF-TS; `within="ellipsoid"` drops
-        the ball from the confidence set and leaves the cap at the mean bound.
+        the ball from the confidence set and leaves the cap at the mean bound; a `scale` other than
+        1 multiplies the radius √β, as one does who tunes it.
         """
         belief = Linear(
             dim,
@@ -112,6 +114,7 @@ class COAF(Policy):
             mean_bound=mean_bound,
             delta=delta,
             radius="printed",
+            scale=scale,
             within=within,
         )
         rate = RobbinsMonro(xi=xi, n_max=n_max, l_min=l_min, mean_bound=belief.mean_bound)

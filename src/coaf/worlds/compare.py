@@ -14,7 +14,7 @@ from concurrent.futures import (
     as_completed,
 )
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import isfunction, ismethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +66,8 @@ def compare(
     progress
         Called with how many tasks are done, and of how many.
     resume
-        A folder for finished tasks. A run that was interrupted goes on from there.
+        A folder for finished tasks. A run that was interrupted goes on from there; other
+        experiments may use the same folder.
 
     Returns
     -------
@@ -94,19 +95,22 @@ def compare(
     names, players = list(policies), list(policies.values())
     starts = range(0, replicates, CHUNK)
     tasks = [(s, min(CHUNK, replicates - s)) for s in starts]
-    store = _Store(resume, _fingerprint(policies, world, rounds, gamma_star))
+    store = None
+    if resume is not None:
+        store = _Store(Path(resume) / _fingerprint(policies, world, rounds, gamma_star))
     parts: dict[int, FloatArray] = {}
     for first, count in tasks:
-        found = store.load(first, count)
+        found = None if store is None else store.load(first, count)
         if found is not None:
             parts[first] = found
     done = len(parts)
     if progress is not None:
         progress(done, len(tasks))
     compiled = all(plan(p, world) is not None for p in players)
+    job = _Job(players, world, rounds, gamma_star)
     with _executor(executor, compiled, len(tasks) - done) as pool:
         waiting: dict[Future[FloatArray], int] = {
-            pool.submit(_task, players, world, rounds, gamma_star, first, count): first
+            pool.submit(_task, job, first, count): first
             for first, count in tasks
             if first not in parts
         }
@@ -114,7 +118,8 @@ def compare(
             for future in as_completed(waiting):
                 first = waiting[future]
                 parts[first] = future.result()
-                store.save(first, parts[first])
+                if store is not None:
+                    store.save(first, parts[first])
                 done += 1
                 if progress is not None:
                     progress(done, len(tasks))
@@ -148,10 +153,19 @@ def _dataset(names: list[str], data: FloatArray, gamma_star: float) -> "xarray.D
     )
 
 
-def _task(
-    players: list[Policy], world: World, rounds: int, gamma_star: float, first: int, count: int
-) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all tasks share: one object, so that an executor may send it to its workers once."""
+
+    players: list[Policy]
+    world: World
+    rounds: int
+    gamma_star: float
+
+
+def _task(job: _Job, first: int, count: int) -> FloatArray:
     """Replicates first to first + count: rate, seconds, true mean reward and smallest gap."""
+    players, world, rounds, gamma_star = job.players, job.world, job.rounds, job.gamma_star
     result = np.empty((len(players), count, rounds, 4))
     for r in range(count):
         batch = world.batch(rounds, first + r) if isinstance(world, BulkWorld) else None
@@ -193,6 +207,8 @@ def _describe(thing: Any) -> Any:
     if isinstance(thing, np.ndarray):
         digest = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return [str(thing.dtype), list(thing.shape), digest]
+    if isinstance(getattr(thing, "digest", None), str):  # data too large to hash time and again
+        return [_name(thing), thing.digest]
     if isinstance(thing, Mapping):
         return {str(k): _describe(v) for k, v in sorted(thing.items())}
     if isinstance(thing, tuple | list | set | frozenset | deque):
@@ -223,35 +239,26 @@ def _fingerprint(
         rounds,
         gamma_star,
     ]
-    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
 
 class _Store:
-    """Finished tasks in a folder, if one was given."""
+    """Finished tasks of one experiment in a folder."""
 
-    def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
-        self.folder = None if folder is None else Path(folder)
-        if self.folder is None:
-            return
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
-        mark = self.folder / "experiment"
-        if mark.exists() and mark.read_text() != fingerprint:
-            raise ValueError(
-                f"{self.folder} holds another experiment: policies, world, rounds or gamma_star "
-                "differ; resume from another folder, or empty this one"
-            )
-        mark.write_text(fingerprint)
 
     def load(self, first: int, count: int) -> FloatArray | None:
         """Replicates first to first + count, if as many were finished."""
-        if self.folder is None or not (path := self.folder / f"{first:07d}.npy").exists():
+        path = self.folder / f"{first:07d}.npy"
+        if not path.exists():
             return None
         found: FloatArray = np.load(path)
         return found[:, :count] if found.shape[1] >= count else None
 
     def save(self, first: int, part: FloatArray) -> None:
-        if self.folder is not None:
-            path = self.folder / f"{first:07d}.part"
-            with path.open("wb") as file:
-                np.save(file, part)
-            path.rename(path.with_suffix(".npy"))  # whole or not at all
+        path = self.folder / f"{first:07d}.part"
+        with path.open("wb") as file:
+            np.save(file, part)
+        path.rename(path.with_suffix(".npy"))  # whole or not at all

@@ -7,7 +7,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.linear import Linear
-from coaf.bandit.index import Mean, Thompson, Truth, Upper, generator
+from coaf.bandit.index import Mean, Thompson, Truth, Upper, normals
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
@@ -74,9 +74,7 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
         )
     noise = np.zeros((1, d))
     if how.index == replicate.THOMPSON:
-        noise = np.empty((rounds, d))
-        for j in range(rounds):
-            noise[j] = generator(policy.seed, j).standard_normal(d)
+        noise = normals(policy.seed, rounds, d)
     trace = np.empty((rounds, 3))
     replicate.run(
         belief._learner.copy(),

@@ -14,6 +14,7 @@ from coaf.bandit.verbs import Policy
 from coaf.worlds.compare import Progress, compare
 from coaf.worlds.figures import regret_figure
 from coaf.worlds.optimum import optimum
+from coaf.worlds.report import save
 from coaf.worlds.synthetic import Synthetic
 
 if TYPE_CHECKING:
@@ -78,9 +79,5 @@ def _error(values: FloatArray) -> float | None:
 
 def write_figure(result: "xarray.Dataset", folder: Path) -> list[Path]:
     """The regret figure as PNG and SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
     figure = regret_figure(result, title="COAF and its baselines in a synthetic world")
-    paths = [folder / "regret.png", folder / "regret.svg"]
-    for path in paths:
-        figure.savefig(path, dpi=150)
-    return paths
+    return save(figure, folder, "regret")

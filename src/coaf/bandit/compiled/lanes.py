@@ -11,7 +11,6 @@ makes itself it must `keep`.
 import functools
 import hashlib
 import operator
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -20,6 +19,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, config
 from numba.core.extending import intrinsic, models, overload, register_model
+
+from coaf.bandit.cache import cache_folder
 
 WIDTH = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -42,9 +43,7 @@ def _cache_folder() -> str:
     sources = [*(package / "bandit" / "compiled").glob("*.py"), package / "bandit" / "rate.py"]
     sources.append(package / "worlds" / "replicate.py")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    cache = Path(home) if home else Path.home() / ".cache"
-    return str(cache / "coaf" / digest.hexdigest()[:16])
+    return str(cache_folder() / digest.hexdigest()[:16])
 
 
 def compiled(function: Function) -> Function:
