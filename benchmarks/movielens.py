@@ -22,8 +22,8 @@ def page(summary: dict[str, Any]) -> str:
         f"Data: {summary['data']}. {summary['replicates']} replicates of {summary['rounds']} "
         f"rounds, seed {summary['seed']}. {facts['kept_films']:,} films, "
         f"{facts['kept_users']:,} users; noise {world['noise']:.3f}, "
-        f"‖θ*‖ = {world['norm_bound']:.3f}, misfit of ψ* {world['misfit_rms']:.4f}; Γ* = {summary['gamma_star']:.4f} ± "
-        f"{summary['gamma_star_error']:.4f}.",
+        f"‖θ*‖ = {world['norm_bound']:.3f}, misfit of ψ* {world['misfit_rms']:.4f}; "
+        f"Γ* = {summary['gamma_star']:.4f} ± {summary['gamma_star_error']:.4f}.",
         "",
         "| claim | held | evidence |",
         "|---|---|---|",
