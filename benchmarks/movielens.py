@@ -40,7 +40,7 @@ def page(summary: dict[str, Any]) -> str:
         lines.append(
             f"| {name} | {paired['value']:.4g} ({paired['low']:.4g} to {paired['high']:.4g}) "
             f"| {regret['value']:.4g} ({regret['low']:.4g} to {regret['high']:.4g}) "
-            f"| {row['growth']['value']:.2f} | {row['share_of_optimum']:.2%} "
+            f"| {row['growth']['value'] or 0.0:.2f} | {row['share_of_optimum']:.2%} "
             f"| {row['microseconds_per_round']:.2f} |"
         )
     lines += [
@@ -52,7 +52,7 @@ def page(summary: dict[str, Any]) -> str:
             for c in facts["completion"]
         ),
         "",
-        f"Preparing took {seconds['preparing']:.1f} s, the five policies "
+        f"Completing the ratings took {seconds['preparing']:.1f} s, the five policies "
         f"{seconds['playing']:.1f} s, everything {seconds['all']:.1f} s.",
     ]
     return "\n".join(lines) + "\n"

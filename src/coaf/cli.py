@@ -215,6 +215,7 @@ def movielens(
                 seed=seed,
                 executor=executor,
                 watch=watch,
+                note=lambda text: errors.print(text, markup=False, highlight=False),
             )
     except (OSError, ValueError, ModuleNotFoundError) as error:
         _fail(f"Error: {error}")
@@ -233,7 +234,7 @@ def movielens(
             name,
             f"{regret['value']:.4g}",
             f"{regret['low']:.4g} to {regret['high']:.4g}",
-            f"{growth['value']:.2f}",
+            "–" if growth["value"] is None else f"{growth['value']:.2f}",
             f"{row['share_of_optimum']:.2%}",
         )
     console.print(table)

@@ -229,6 +229,13 @@ def test_a_half_written_task_does_not_count(tmp_path: Path) -> None:
     assert_identical(run(resume=tmp_path), run())
 
 
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY torn"])
+def test_a_damaged_task_is_played_again(damage: bytes, tmp_path: Path) -> None:
+    run(resume=tmp_path)
+    sorted(tmp_path.glob("*/*.npy"))[1].write_bytes(damage)
+    assert_identical(run(resume=tmp_path), run())
+
+
 def semi(count: int) -> SemiBandit:
     return SemiBandit(3, actions=coaf.AtMost(count))
 

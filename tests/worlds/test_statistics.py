@@ -29,8 +29,13 @@ def test_the_power_of_a_power_law(power: float) -> None:
     assert (found.low, found.high) == pytest.approx((power, power), abs=1e-9)
 
 
-def test_no_regret_does_not_grow() -> None:
-    assert growth(dataset(a=np.zeros((3, 400))), "a").value == 0.0
+@pytest.mark.parametrize("early", [0, 1])
+def test_where_nothing_was_lost_early_there_is_nothing_to_grow_from(early: int) -> None:
+    curves = np.where(TIME > 300.0, 1.0, 0.0) * np.ones((10, 1))
+    curves[:early] = 1.0
+    found = growth(dataset(a=curves), "a")
+    assert not found.known
+    assert found.plain() == {"value": None, "low": None, "high": None}
 
 
 def test_growth_of_noisy_curves_has_an_interval() -> None:

@@ -9,7 +9,7 @@ TIMEOUT = "20s"
 
 
 class _Scattering(Executor):
-    """A Dask client as an executor that sends what tasks share to the cluster once.
+    """A Dask client as an executor that sends what the tasks of a comparison share once.
 
     Dask's own would send the world, which may be large, with every task.
     """

@@ -1,6 +1,7 @@
 """Comparing policies over replicates: in parallel, with progress, and resumable."""
 
 import copy
+import functools
 import hashlib
 import json
 import os
@@ -204,6 +205,8 @@ def _describe(thing: Any) -> Any:
     """Settings as JSON, for telling one experiment from another."""
     if thing is None or isinstance(thing, str | int | float | bool):
         return thing
+    if isinstance(thing, np.generic):
+        return [str(thing.dtype), thing.item()]
     if isinstance(thing, np.ndarray):
         digest = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return [str(thing.dtype), list(thing.shape), digest]
@@ -230,10 +233,19 @@ def _name(thing: object) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
+@functools.cache
+def _code() -> str:
+    """Results of another version of the code are another experiment's."""
+    rooms = (Path(__file__).parents[1] / name for name in ("bandit", "worlds"))
+    sources = sorted(path for room in rooms for path in room.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
 def _fingerprint(
     policies: Mapping[str, Policy], world: World, rounds: int, gamma_star: float
 ) -> str:
     settings = [
+        _code(),
         {name: _describe(policy) for name, policy in policies.items()},
         _describe(world),
         rounds,
@@ -254,8 +266,11 @@ class _Store:
         path = self.folder / f"{first:07d}.npy"
         if not path.exists():
             return None
-        found: FloatArray = np.load(path)
-        return found[:, :count] if found.shape[1] >= count else None
+        try:
+            found: FloatArray = np.load(path)
+        except (OSError, ValueError, EOFError):  # cut short, as by a power failure: play it again
+            return None
+        return found[:, :count] if found.ndim == 4 and found.shape[1] >= count else None
 
     def save(self, first: int, part: FloatArray) -> None:
         path = self.folder / f"{first:07d}.part"

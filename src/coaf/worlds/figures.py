@@ -105,12 +105,15 @@ def _bands(axes: "Axes", curves: FloatArray, colour: str) -> None:
 
 
 def sweep_figure(
-    rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str], *, reference: Mapping[str, float]
+    rows: Sequence[Mapping[str, Any]],
+    titles: Mapping[str, str],
+    *,
+    reference: Mapping[str, Mapping[str, float]],
 ) -> "Figure":
     """Small multiples: final paired regret against each thing that was changed.
 
-    `rows` are flat, as `parameter, value, policy, regret, low, high`; `reference` marks the value
-    that each parameter has otherwise.
+    `rows` are flat, as `parameter, value, policy, regret, low, high`; `reference` is, for
+    each policy, the value that each parameter has otherwise.
     """
     from matplotlib.figure import Figure  # an extra
 
@@ -131,9 +134,10 @@ def sweep_figure(
                 axes.errorbar(
                     x, y, errors, fmt="o-", color=colour, ms=4, lw=1.5, capsize=2, label=policy
                 )
+                usual = reference.get(policy, {}).get(parameter)
+                if usual is not None:
+                    axes.axvline(usual, color=colour, lw=1.0, ls=":", zorder=0)
         _spread(axes, [r["value"] for r in rows if r["parameter"] == parameter])
-        if parameter in reference:
-            axes.axvline(reference[parameter], color="0.6", lw=0.8, ls=":", zorder=0)
         axes.set_yscale("symlog", linthresh=0.1)  # regret can be none at all
         axes.set_xlabel(titles.get(parameter, parameter))
         _plain(axes)

@@ -25,6 +25,16 @@ class Estimate:
     low: float
     high: float
 
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval at all."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def plain(self) -> dict[str, float | None]:
+        """As JSON, which knows no infinity."""
+        named = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: x if math.isfinite(x) else None for name, x in named.items()}
+
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
@@ -32,19 +42,21 @@ class Estimate:
 def growth(result: "xarray.Dataset", policy: str) -> Estimate:
     """The power of time with which mean paired regret grows, from a quarter of the rounds to all.
 
-    1 is linear; a policy that learns has less. With no regret at all it is 0.
+    1 is linear; a policy that learns has less. Where regret is 0 at a quarter of the rounds, in
+    all replicates or in all but one, there is nothing to grow from: the value is not a number.
     """
     quarter = max(result.sizes["round"] // 4, 1) - 1
     one = result.sel(policy=policy)
     ends = one.paired.isel(round=[quarter, -1]).values
     times = one.seconds.cumsum("round").isel(round=[quarter, -1]).values
-    factor = float(np.log(times[:, 1].mean() / times[:, 0].mean()))
+    if np.count_nonzero(ends[:, 0] > 0.0) < min(2, len(ends)):
+        return Estimate(math.nan, -math.inf, math.inf)
 
     def power(means: FloatArray) -> FloatArray:
-        early, late = np.maximum(means[..., 0], 1e-12), np.maximum(means[..., 1], 1e-12)
-        return np.asarray(np.log(late / early) / factor) if factor > 0.0 else np.zeros_like(late)
+        early, late, start, end = np.moveaxis(means, -1, 0)
+        return np.asarray(np.log(late / early) / np.log(end / start))
 
-    return _interval(ends, power)
+    return _interval(np.hstack([ends, times]), power)
 
 
 def mean(values: FloatArray) -> Estimate:

@@ -94,6 +94,21 @@ def test_claims_that_do_not_hold() -> None:
     assert "less than COAF's" in found[-1].evidence
 
 
+def test_nearly_linear_is_not_both() -> None:
+    powers = dict.fromkeys(PAPER, 0.95)
+    found = experiment.claims(curves(powers, dict.fromkeys(PAPER, 10.0)), CUTS)
+    assert [c.held for c in found[:3]] == [False, True, True]
+
+
+def test_without_regret_the_question_stays_open() -> None:
+    result = curves(dict.fromkeys(PAPER, 0.5), dict.fromkeys(PAPER, 10.0)) * 0.0
+    result.attrs["gamma_star"] = 2.0
+    result["seconds"] = result.seconds + 1.0
+    found = experiment.claims(result, CUTS)
+    assert not any(c.held for c in found)
+    assert all(c.evidence.startswith("Open") for c in found[:3])
+
+
 def test_a_tie_is_said_to_be_one() -> None:
     powers = dict.fromkeys(PAPER, 0.5)
     found = experiment.claims(curves(powers, dict.fromkeys(PAPER, 10.0)), CUTS)

@@ -31,6 +31,15 @@ def test_the_noise_lies_between_deviation_and_half_the_range(values: list[float]
     assert scale <= 0.5 * (float(row.max()) - float(row.min())) + 1e-6
 
 
+@pytest.mark.parametrize("often", [1, 50, 900])
+def test_the_noise_is_that_of_a_fine_search(often: int) -> None:
+    row = np.array([4.0] * often + [4.5] * 4)
+    tilts = np.concatenate([sign * np.geomspace(1e-2, 200.0, 4000) for sign in (-1.0, 1.0)])
+    grown = np.log(np.exp(tilts[:, None] * (row - row.mean())).mean(axis=1))
+    fine = float(np.sqrt((2.0 * grown / tilts**2).max()))
+    assert sub_gaussian_scale(row[None].astype(np.float32)) == pytest.approx(fine, rel=2e-3)
+
+
 def test_a_rare_rating_is_noisier_than_its_deviation() -> None:
     row = np.array([[1.0] * 50 + [5.0]], dtype=np.float32)
     assert sub_gaussian_scale(row) > 1.5 * float(row.std())
@@ -79,6 +88,13 @@ def test_a_cache_that_cannot_be_written_is_no_loss(
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     assert same(prepare(ratings, cache=blocked / os.curdir), films)
+
+
+def test_ratings_that_never_differ() -> None:
+    users, films = (grid.ravel() for grid in np.mgrid[:40, :40])
+    same_for_all = Ratings.of(users, films, np.full(1600, 4.0), source="all four")
+    with pytest.raises(ValueError, match="every rating is 4"):
+        prepare(same_for_all)
 
 
 def test_too_few_films() -> None:

@@ -1,6 +1,8 @@
 """`coaf reproduce movielens` from ratings to report."""
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import xarray
 from typer.testing import CliRunner
 
 from coaf.cli import app
+from coaf.worlds.movielens import films as films_module
 from coaf.worlds.movielens import reproduce as module
 from coaf.worlds.movielens import sensitivity
 from coaf.worlds.movielens.experiment import DEFAULT, PAPER
@@ -23,9 +26,11 @@ SMALL = ["--rounds", "40", "--replicates", "6"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few() -> Iterator[None]:
-    """Few cases of sensitivity."""
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Few cases of sensitivity, and a cache of its own."""
+    cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(films_module, "cache_folder", lambda: cache)
         patch.setattr(sensitivity, "SWEEPS", {"xi": (0.5, 1.0), "survey": (0.3, 1.0)})
         yield
 
@@ -57,7 +62,7 @@ def out(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def numbers(folder: Path) -> str:
     """All that does not depend on when and where it was computed."""
     summary = json.loads((folder / "summary.json").read_text())
-    del summary["seconds"], summary["files"]
+    del summary["seconds"], summary["files"], summary["tasks_of_an_earlier_run"]
     for row in summary["policies"].values():
         del row["microseconds_per_round"]
     return json.dumps(summary)
@@ -78,6 +83,11 @@ def test_report(out: Path) -> None:
     summary = json.loads((out / "summary.json").read_text())
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "http" not in page
+    drawings = [base64.b64decode(part.split('"')[0]) for part in page.split("base64,")[1:]]
+    assert len(drawings) == 5
+    for drawing in drawings:  # names of XML dialects are no requests
+        links = re.findall(rb'(?:href|src)="([^"]*)"', drawing)
+        assert all(link.startswith((b"#", b"data:")) for link in links)
     world = summary["world"]
     for number in (summary["gamma_star"], world["norm_bound"], world["noise"]):
         assert f"{number:.4f}" in page
@@ -121,6 +131,10 @@ def test_interrupted_it_goes_on(data: Path, out: Path, tmp_path: Path) -> None:
     assert (tmp_path / "unfinished").exists()
     reproduce(data, out=tmp_path, rounds=40, replicates=6, watch=watch)
     assert done == [1, 2]
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["tasks_of_an_earlier_run"] == 1
+    assert "1 parts in an earlier run" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "unfinished").exists()
     assert numbers(tmp_path) == numbers(out)
 
 
@@ -145,6 +159,13 @@ def test_missing_data_and_two_places_to_play_are_errors(tmp_path: Path) -> None:
     result = call("--data", str(tmp_path / "nowhere.dat"), "--out", str(tmp_path))
     assert result.exit_code == 1
     assert "nowhere.dat" in result.output.replace("\n", "")
+    occupied = tmp_path / "file"
+    occupied.write_text("in the way")
+    result = call("--data", "generated", "--out", str(occupied))
+    assert result.exit_code == 1
+    assert "the folder for results" in result.output.replace("\n", " ")
+    with pytest.raises(ValueError, match="at least 2"):
+        reproduce("generated", out=tmp_path, replicates=1)
     result = call("--workers", "2", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path))
     assert result.exit_code == 1
     assert "not both" in result.output

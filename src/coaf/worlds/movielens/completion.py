@@ -1,9 +1,10 @@
 """Matrix completion: the ratings nobody gave, predicted by minimising a Schatten-p norm.
 
 Nie, Huang and Ding (2012) minimise ½ Σ_observed (R − X)² + λ Σ_k σ_k(X)^p. We do it by
-majorisation, which never raises that: fill the gaps with the present X, then take the proximal
-step, which shrinks singular values. For p = 1 this is soft-impute (Mazumder, Hastie and Tibshirani
-2010); for p < 1 large singular values are shrunk less, so fewer of them are needed.
+majorisation: fill the gaps with the present X, then take the proximal step, which shrinks singular
+values. For p = 1 this is soft-impute (Mazumder, Hastie and Tibshirani 2010); for p < 1 large
+singular values are shrunk less, so fewer of them are needed. Exact steps never raise the objective;
+ours follow the leading singular values only.
 
 What is completed are the ratings less an offset of the film and one of the user.
 """
@@ -20,7 +21,7 @@ from coaf.worlds.movielens.ratings import Ratings
 Floats32 = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
-RANK = 50  # singular values that are followed; more were never worth keeping in cross-validation
+RANK = 100  # singular values that are followed
 PATH = np.geomspace(0.9, 0.1, 12)  # thresholds to try, as shares of the largest singular value
 _STEPS, _LAST_STEPS, _STILL = 12, 60, 1e-3  # steps along the path, at its end, and when to stop
 _ROWS = 1024  # users at a time, so that memory does not grow with them
@@ -35,8 +36,8 @@ class Completion:
     p, threshold, rank
         The norm, the singular value below which all are cut, and how many are left.
     held_out, film_mean
-        Root mean square errors on ratings that neither fitted nor chose anything: of this
-        completion, and of predicting each film's mean.
+        Root mean square errors on ratings that neither fitted nor chose anything: of the fit that
+        was chosen, and of predicting each film's mean. The final fit has these ratings as well.
     """
 
     p: float

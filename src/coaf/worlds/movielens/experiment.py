@@ -93,9 +93,12 @@ def microseconds(world: MovieLens, *, rounds: int) -> dict[str, float]:
     for name, policy in policies(world, rounds=rounds).items():
         how = plan(policy, world)
         assert how is not None
-        start = time.perf_counter()
-        play_compiled(policy, how, batch)
-        result[name] = 1e6 * (time.perf_counter() - start) / rounds
+        took = []
+        for _ in range(4):  # the first may have to load or compile the code, and does not count
+            start = time.perf_counter()
+            play_compiled(policy, how, batch)
+            took.append(time.perf_counter() - start)
+        result[name] = 1e6 * float(np.median(took[1:])) / rounds
     return result
 
 
@@ -156,11 +159,11 @@ class Claim:
 
 
 def claims(result: "xarray.Dataset", cuts: Cuts) -> list[Claim]:
-    """The claims of the paper's film experiment.
+    """The claims of the paper's film experiment, and one that its words suggest (the fourth).
 
-    A policy is called linear where the interval of its growth lies above 0.9, and sublinear where
-    it lies below 1; the growth of paired regret is what is judged, as the paper's form can be
-    negative and is the same in expectation.
+    The growth of paired regret is what is judged, as the paper's form can be negative and is the
+    same in expectation. Growth is sublinear where its interval lies below 1, and linear where it
+    holds 1 and lies above 0.9. What the interval does not decide is not held, and said to be open.
     """
     grown = {name: growth(result, name) for name in PAPER}
     last = {
@@ -169,30 +172,39 @@ def claims(result: "xarray.Dataset", cuts: Cuts) -> list[Claim]:
     }
 
     def says(name: str) -> str:
+        power = grown[name]
+        how = f"grows as time to the power {power}" if power.known else "is too rare to see it grow"
         return (
-            f"Paired regret grows as time to the power {grown[name]}; it ends at "
-            f"{last['paired'][name]}, in the paper's form at {last['regret'][name]}"
+            f"Paired regret {how}; it ends at {last['paired'][name]}, in the paper's form at "
+            f"{last['regret'][name]}."
         )
 
+    def sublinear(name: str) -> Claim:
+        power = grown[name]
+        wide = _OPEN if power.low < 1.0 <= power.high else ""
+        return Claim(f"{name} has sublinear regret", power.high < 1.0, wide + says(name))
+
+    fixed = grown[THRESHOLD]
+    linear = fixed.low > 0.9 and fixed.high >= 1.0
     lost = 1.0 - share_of_optimum(result, THRESHOLD)
     apart = {form: difference(result, form, THOMPSON, UCB) for form in ("paired", "regret")}
     dearer = difference(result, "paired", UCB, ORACLE)
     return [
         Claim(
             "A fixed threshold of 1.75 has linear regret",
-            grown[THRESHOLD].low > 0.9,
-            f"{says(THRESHOLD)}. It reaches {cuts.share(CUT):.2%} of the best rate on a large "
-            f"sample (here it lost {lost:.2%}), as {cuts.between:.1%} of the films lie between "
-            f"1.75 and the best threshold. {matters(cuts)}",
+            linear,
+            f"{'' if linear or fixed.high < 1.0 else _OPEN}{says(THRESHOLD)} It reaches "
+            f"{cuts.share(CUT):.2%} of the best rate on a large sample (here it lost {lost:.2%}), "
+            f"as {cuts.between:.1%} of the films lie between 1.75 and the best threshold. "
+            f"{matters(cuts)}",
         ),
-        *(
-            Claim(f"{name} has sublinear regret", grown[name].high < 1.0, says(name) + ".")
-            for name in (ORACLE, UCB)
-        ),
+        sublinear(ORACLE),
+        sublinear(UCB),
         Claim(
-            "COAF-ORC pays only for learning the rate: it has less regret than COAF",
+            "COAF-ORC, which pays for learning the rate alone, has less regret than COAF",
             dearer.low > 0.0,
-            f"COAF's paired regret is {_more(dearer)} than that of COAF-ORC.",
+            f"COAF's paired regret is {_more(dearer)} than that of COAF-ORC, whose step ξ is 1 "
+            "where COAF's is 0.5.",
         ),
         Claim(
             "UCB estimates beat Thompson sampling",
@@ -203,11 +215,14 @@ def claims(result: "xarray.Dataset", cuts: Cuts) -> list[Claim]:
     ]
 
 
+_OPEN = "Open: more replicates would have to decide. "
+
+
 def _more(gap: Estimate) -> str:
     """How much more, or less, in words; an interval that holds 0 is said to decide nothing."""
     size = Estimate(abs(gap.value), *sorted((abs(gap.low), abs(gap.high))))
     if gap.low <= 0.0 <= gap.high:
-        return f"not clearly more or less ({gap})"
+        return f"not clearly more or less ({gap}, which more replicates would have to decide)"
     return f"{size} {'more' if gap.value > 0.0 else 'less'}"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import coaf
 from coaf.worlds import figures
 from coaf.worlds.movielens.experiment import CUT, DEFAULT, PAPER, Cuts
-from coaf.worlds.movielens.sensitivity import NOMINAL, TITLES
+from coaf.worlds.movielens.sensitivity import TITLES, nominal
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.report import Report, save
 
@@ -44,7 +44,9 @@ def draw(
         "default": figures.bands_figure(result, [*PAPER, DEFAULT]),
         "together": figures.regret_figure(result),
         "thresholds": figures.cuts_figure(cuts.cuts, cuts.shares, world.item_means, marks),
-        "sensitivity": figures.sweep_figure(summary["sensitivity"], TITLES, reference=NOMINAL),
+        "sensitivity": figures.sweep_figure(
+            summary["sensitivity"], TITLES, reference=nominal(summary["rounds"])
+        ),
     }
 
 
@@ -79,11 +81,13 @@ def _report(summary: dict[str, Any], drawn: dict[str, bytes]) -> Report:
         alt="Share of the best rate against the threshold, over a histogram of mean ratings.",
     )
     _sensitivity(report, summary, drawn["sensitivity"])
-    seconds = summary["seconds"]
+    seconds, before = summary["seconds"], summary["tasks_of_an_earlier_run"]
+    rest = f" (and {before} parts in an earlier run, which it went on from)" if before else ""
     report.footer(
-        f"coaf {coaf.__version__}. Preparing took {seconds['preparing']:.1f} s, playing the five "
-        f"policies {seconds['playing']:.1f} s, all together {seconds['all']:.1f} s. The traces of "
-        "every round are in traces.nc, all numbers in summary.json."
+        f"coaf {coaf.__version__}. Completing the ratings took {seconds['preparing']:.1f} s when "
+        f"it was done, playing the five policies {seconds['playing']:.1f} s{rest}, this run up to "
+        f"this page {seconds['all']:.1f} s. The traces of every round are in traces.nc, all "
+        "numbers in summary.json."
     )
     return report
 
@@ -148,8 +152,9 @@ def _world(report: Report, summary: dict[str, Any]) -> None:
             [
                 "best rate Γ*",
                 f"{summary['gamma_star']:.4f} ± {summary['gamma_star_error']:.4f} (exact root on "
-                f"200,000 rounds); {summary['gamma_star_by_approximation']:.4f} by the paper's "
-                "stochastic approximation (20,000 rounds)",
+                f"{summary['gamma_star_rounds']:,} rounds); "
+                f"{summary['gamma_star_by_approximation']:.4f} by the paper's stochastic "
+                f"approximation ({summary['gamma_star_by_approximation_rounds']:,} rounds)",
             ],
         ],
     )
@@ -197,7 +202,7 @@ def _regret(report: Report, summary: dict[str, Any], drawn: dict[str, bytes]) ->
                 _interval(row["paired"]),
                 row["regret"]["value"],
                 _interval(row["regret"]),
-                f"{row['growth']['value']:.2f}",
+                "–" if row["growth"]["value"] is None else f"{row['growth']['value']:.2f}",
                 f"{row['share_of_optimum']:.2%}",
                 row["microseconds_per_round"],
             ]
@@ -215,13 +220,13 @@ def _interval(estimate: dict[str, float]) -> str:
 def _sensitivity(report: Report, summary: dict[str, Any], drawing: bytes) -> None:
     report.section("Sensitivity")
     report.text(
-        "One thing is changed at a time; a dotted line marks what the experiment itself uses. The "
+        "One thing is changed at a time; dotted lines mark what each policy has otherwise. The "
         "first four are choices of the policy, the last three belong to the world. A shorter "
         "survey raises the best rate to where the films lie, and it pays to be choosy."
     )
     report.figure(
         drawing,
-        caption="Final paired regret, mean and 95 % interval, "
+        caption="Final paired regret, mean and 95 % interval, each world's Γ* from 50,000 rounds, "
         f"{summary['sensitivity_replicates']} replicates each.",
         alt="Small multiples of regret against seven parameters.",
     )

@@ -161,7 +161,10 @@ def read(path: str | Path) -> Ratings:
     `ratings.dat` (1M), `u.data` (100K) and `ratings.csv` (latest) are told apart by what is in
     them. Anything amiss is a `DataError` that names the line.
     """
-    given = Path(path).expanduser()
+    try:
+        given = Path(path).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"there is no {path}: {error}") from error
     place = _inside(given) if given.is_dir() else given
     name = str(place)
     try:

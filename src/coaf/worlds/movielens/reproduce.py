@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,26 +36,41 @@ def reproduce(
     seed: int = 0,
     executor: Executor | None = None,
     watch: Watch | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Play the experiment and write report, figures and traces into `out`.
 
     Finished parts are kept in `out/unfinished` until all is done, so that an interrupted run goes
     on from there. The sensitivity page has a tenth of the replicates, at least 4 and at most 20.
+    `watch` is told of progress, `note` of what one should know at once.
     """
+    if replicates < 2:
+        raise ValueError(f"replicates is {replicates}; intervals need at least 2")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot write into {out}, the folder for results: {error}") from error
+    earlier: list[int] = []
 
     def stage(name: str) -> Callable[[int, int | None], None]:
-        return lambda done, total: None if watch is None else watch(name, done, total)
+        def tell(done: int, total: int | None) -> None:
+            if name == "playing" and not earlier:
+                earlier.append(done)  # what an earlier run had finished
+            if watch is not None:
+                watch(name, done, total)
+
+        return tell
 
     began = time.perf_counter()
-    ratings = obtain(data, progress=stage("downloading"))
+    ratings = obtain(data, progress=stage("downloading"), note=note)
     films = prepare(ratings, progress=stage("preparing"))
-    prepared = time.perf_counter()
     world = MovieLens(films, seed=seed)
     best = optimum(world)
+    unfinished = out / "unfinished" / f"{films.digest[:16]}-{seed}-{rounds}"
     shared: dict[str, Any] = {
         "rounds": rounds,
         "executor": executor,
-        "resume": out / "unfinished",
+        "resume": unfinished,
     }
     start = time.perf_counter()
     result = experiment.play(
@@ -71,12 +87,15 @@ def reproduce(
         **shared,
     )
     result.attrs |= {"source": films.source, "seed": seed, "gamma_star_error": best.standard_error}
+    by_steps = optimum_by_approximation(world, rounds=20_000)
     timing = experiment.microseconds(world, rounds=rounds)
     summary = {
         "data": films.source,
         "gamma_star": best.rate,
         "gamma_star_error": best.standard_error,
-        "gamma_star_by_approximation": optimum_by_approximation(world, rounds=20_000).rate,
+        "gamma_star_rounds": best.rounds,
+        "gamma_star_by_approximation": by_steps.rate,
+        "gamma_star_by_approximation_rounds": by_steps.rounds,
         "claims": [asdict(claim) for claim in experiment.claims(result, cuts)],
         "policies": {name: _row(result, name, timing[name]) for name in timing},
         "thresholds": {
@@ -88,10 +107,11 @@ def reproduce(
         "rounds": rounds,
         "replicates": replicates,
         "seed": seed,
+        "tasks_of_an_earlier_run": earlier[0],
         "sensitivity": rows,
         "sensitivity_replicates": fewer,
         "seconds": {
-            "preparing": prepared - began,
+            "preparing": films.seconds,
             "playing": played,
             "all": time.perf_counter() - began,
         },
@@ -100,16 +120,18 @@ def reproduce(
     files.append(_write_traces(result, out / "traces.nc"))
     summary["files"] = [str(path) for path in files]
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    shutil.rmtree(out / "unfinished", ignore_errors=True)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with suppress(OSError):  # another run of this folder may be unfinished yet
+        unfinished.parent.rmdir()
     return summary
 
 
 def _row(result: "xarray.Dataset", name: str, microseconds: float) -> dict[str, Any]:
     last = result.sel(policy=name).isel(round=-1)
     return {
-        "regret": asdict(mean(last.regret.values)),
-        "paired": asdict(mean(last.paired.values)),
-        "growth": asdict(growth(result, name)),
+        "regret": mean(last.regret.values).plain(),
+        "paired": mean(last.paired.values).plain(),
+        "growth": growth(result, name).plain(),
         "share_of_optimum": share_of_optimum(result, name),
         "microseconds_per_round": microseconds,
     }

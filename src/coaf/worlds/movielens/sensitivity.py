@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.verbs import Policy
 from coaf.worlds.compare import Progress, compare
 from coaf.worlds.movielens.experiment import DEFAULT, UCB, as_printed, by_default
@@ -13,7 +14,7 @@ from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum
 from coaf.worlds.statistics import mean, share_of_optimum
 
-# What is changed, and to what. NOMINAL is what the paper's policy has otherwise; its δ is 1/T.
+# What is changed, and to what.
 SWEEPS: dict[str, tuple[float, ...]] = {
     "xi": (0.1, 0.25, 0.5, 0.75, 1.0),
     "radius": (0.03, 0.1, 0.3, 1.0, 3.0),
@@ -22,14 +23,6 @@ SWEEPS: dict[str, tuple[float, ...]] = {
     "components": (2, 5, 10, 15, 20),
     "survey": (0.1, 0.3, 1.0, 3.0, 10.0),
     "spread": (0.0, 0.5, 1.0, 2.0, 4.0),
-}
-NOMINAL = {
-    "xi": 0.5,
-    "radius": 1.0,
-    "regularization": 1.0,
-    "components": 10.0,
-    "survey": 1.0,
-    "spread": 1.0,
 }
 TITLES = {
     "xi": "step ξ",
@@ -40,6 +33,19 @@ TITLES = {
     "survey": "survey time, times [5, 10]",
     "spread": "noise, times the data's",
 }
+
+
+def nominal(rounds: int) -> dict[str, dict[str, float]]:
+    """What each policy has where nothing is changed."""
+    both = {"components": 10.0, "survey": 1.0, "spread": 1.0}
+    tuned = Linear.tuned(1)
+    printed = {"xi": 0.5, "radius": 1.0, "regularization": 1.0, "delta": 1.0 / max(rounds, 2)}
+    ours = {
+        "radius": tuned.scale,
+        "regularization": tuned.regularization,
+        "delta": tuned.delta,
+    }
+    return {UCB: printed | both, DEFAULT: ours | both}
 
 
 def sensitivity(

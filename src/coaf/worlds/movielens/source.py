@@ -35,7 +35,9 @@ def obtain(
             return read(fetch("1m", progress=progress))
         except (UnreachableError, DataError) as error:
             return _instead(error, note)
-    if Path(data).expanduser().exists():
+    if not str(data):
+        raise DataError("the name of the data is empty")
+    if Path(data).exists() or str(data).startswith("~"):
         return read(data)
     word = str(data).lower()
     if word == GENERATED:
