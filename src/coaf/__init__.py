@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 from coaf.bandit.actions import AnySubset, AtMost, Capped, Exactly, Grouped, Listed, OneOf
 from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.prior import start_from
+from coaf.bandit.faults import BeliefError, BeliefWarning
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
 from coaf.bandit.memory_root import MemoryRoot
@@ -23,6 +25,8 @@ __all__ = [
     "Additive",
     "AnySubset",
     "AtMost",
+    "BeliefError",
+    "BeliefWarning",
     "ByCount",
     "Capped",
     "Decision",
@@ -48,6 +52,7 @@ __all__ = [
     "Upper",
     "compare",
     "play",
+    "start_from",
     "worlds",
 ]
 

@@ -97,7 +97,11 @@ def test_wrong_settings_are_named(build: object, message: str) -> None:
         (Exactly(3), None, r"Exactly\(3\) needs a round of at least 3 arms, got 2"),
         (Listed([(0,), (1, 2)]), None, r"subsets\[1\] names arm 2.* 2 arms"),
         (Grouped(1), None, "Grouped needs groups"),
-        (Grouped(1), np.array(["a"]), r"groups must hold one label for each of 2 arms"),
+        (
+            Grouped(1),
+            np.array(["a"]),
+            r"groups must hold one label, or a row of labels, for each of 2",
+        ),
     ],
 )
 def test_a_round_that_does_not_fit_is_refused(

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import coaf
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.checks import check_belief, check_policy
+from coaf.bandit.groups import Groups
 from coaf.bandit.problem import Decision
 
 ADDITIVE = coaf.Additive(base=5.0, each=1.0)
@@ -146,24 +146,32 @@ class Own:
     def __init__(self, dim: int) -> None:
         self.dim, self._inner = dim, coaf.Linear(dim)
 
-    def mean(self, features: FloatArray) -> FloatArray:
+    def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         return self._inner.mean(features)
 
-    def upper(self, features: FloatArray) -> FloatArray:
+    def upper(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         return self._inner.upper(features)
 
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def sample(
+        self, features: FloatArray, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
         return self._inner.sample(features, rng)
 
     def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
         self._inner.learn(features, rewards)
 
     def refit(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
         self._inner.refit(features, rewards)
+
+    def forget(self, factor: float) -> None:
+        self._inner.forget(factor)
+
+    def settle(self) -> None:
+        self._inner.settle()
 
     def state(self) -> dict[str, Any]:
         return {"coaf": "own", "inner": self._inner.state()}

@@ -50,8 +50,11 @@ def test_features_that_are_no_table(features: Any, mistake: str) -> None:
         ({"actions": Exactly(4)}, "needs a round of at least 4 arms, got 3"),
         ({"actions": Grouped(1)}, "Grouped needs groups"),
         ({"actions": Listed([(0, 3)])}, "3"),
-        ({"groups": ["a", "b"]}, "groups must be 3 integers or strings, one per arm"),
-        ({"groups": [0.5, 1.0, 2.0]}, "groups must be 3 integers or strings, one per arm"),
+        ({"groups": ["a", "b"]}, r"groups must be integers or strings of shape \(3,\), or"),
+        ({"groups": [0.5, 1.0, 2.0]}, r"got shape \(3,\) of float64"),
+        ({"groups": [["a"], ["b"]]}, r"or \(3, levels\) with the outermost first; got shape"),
+        ({"groups": np.zeros((3, 0), int)}, r"got shape \(3, 0\)"),
+        ({"groups": np.zeros((3, 1, 1), int)}, r"got shape \(3, 1, 1\)"),
         ({"key": 7}, "key must be a string, got 7"),
     ],
 )

@@ -107,7 +107,7 @@ def test_truncated_text(part: float) -> None:
 
 def test_other_versions_and_kinds() -> None:
     state = saved("coaf")
-    with pytest.raises(ValueError, match=f"state has version 99, this release reads .* {VERSION}"):
+    with pytest.raises(ValueError, match=f"state has version 99, .* reads versions 1 to {VERSION}"):
         COAF.restore(state | {"version": 99})
     with pytest.raises(ValueError, match="state has version None"):
         COAF.restore({name: value for name, value in state.items() if name != "version"})
@@ -214,6 +214,12 @@ ROUNDS = [
         "groups": ["x", "y", "x"],
     },
     {"latency": latency.Setup(5.0, 0.1, 0.3), "actions": actions.Grouped(1), "groups": [4, 4, 7]},
+    {
+        "latency": latency.Additive(5.0, 1.0),
+        "actions": actions.Grouped({("x", "1"): 1}),
+        "groups": [["x", "1"], ["x", "1"], ["y", "1"]],
+    },
+    {"latency": latency.Additive(5.0, 1.0), "groups": [[1, 2], [1, 3], [2, 2]]},
     {"latency": latency.Additive(0.0, 1.0), "follows": 3, "key": "the rest"},
     {"latency": latency.Additive(0.0, 1.0), "follows": "patch 1"},
 ]
@@ -238,10 +244,27 @@ def test_rounds_survive_json(arguments: dict[str, Any]) -> None:
         assert again.groups.dtype.kind == one.groups.dtype.kind
 
 
-def test_a_round_without_arms_survives_json() -> None:
-    empty = Round(np.zeros((0, 2)), latency.Additive(1.0, 1.0), groups=np.array([], dtype=np.int64))
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_a_round_without_arms_survives_json(shape: tuple[int, ...]) -> None:
+    empty = Round(np.zeros((0, 2)), latency.Additive(1.0, 1.0), groups=np.zeros(shape, np.int64))
     again = load_round(json.loads(json.dumps(save_round(empty))))
     assert (again.n, again.features.shape) == (0, (0, 2))
+    assert again.groups is not None
+    assert again.groups.shape == shape
+
+
+def test_states_from_before_there_were_priors_are_read() -> None:
+    policy = MADE["coaf"]()
+    state = saved("coaf")
+    old = {name: value for name, value in state.items() if name != "rewards"} | {"version": 1}
+    belief = {name: value for name, value in state["belief"].items() if name != "prior"}
+    old["belief"] = belief | {"version": 1}
+    one = patch(np.random.default_rng(9), "next")
+    restored = type(policy).restore(old)
+    assert bits(restored.decide(one)) == bits(type(policy).restore(state).decide(one))
+    assert restored.belief is not None
+    restored.belief.refit(np.zeros((0, 3)), np.zeros(0))
+    np.testing.assert_array_equal(restored.belief.mean(one.features), np.zeros(one.n))
 
 
 def test_what_cannot_be_saved_says_so() -> None:

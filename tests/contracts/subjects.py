@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
+from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.groups import Groups, check_groups, innermost
 from coaf.bandit.index import Mean, Thompson, Truth
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
 from coaf.bandit.memory_root import MemoryRoot
@@ -48,7 +50,7 @@ ORACLES: dict[str, Callable[[], Policy]] = {
     "oracle threshold": lambda: Threshold(0.1, index=Truth(first_feature)),
 }
 
-BELIEFS: dict[str, Callable[[], Linear]] = {
+BELIEFS: dict[str, Callable[[], Belief]] = {
     f"dim {dim}, {radius}, {within}": (
         lambda dim=dim, radius=radius, within=within: Linear(dim, radius=radius, within=within)
     )
@@ -62,6 +64,9 @@ BELIEFS: dict[str, Callable[[], Linear]] = {
     ),
     "certain": lambda: Linear(3, scale=0.0),
 }
+
+# What `check_belief` is told of those beliefs that its defaults do not suit.
+CHECKED: dict[str, dict[str, Any]] = {}
 
 LATENCIES: dict[str, Latency] = {
     "additive": Additive(base=5.0, each=1.0),
@@ -95,27 +100,30 @@ class Average:
     dim = 2
 
     def __init__(self) -> None:
-        self.total, self.count = 0.0, 0
+        self.total, self.count = 0.0, 0.0
+        self.prior = (0.0, 0.0)
 
     def _check(self, features: FloatArray) -> None:
         if np.shape(features)[1:] != (self.dim,):
             raise ValueError(f"features must have {self.dim} columns")
 
-    def mean(self, features: FloatArray) -> FloatArray:
+    def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         self._check(features)
         return np.full(len(features), self.total / (1.0 + self.count))
 
     def _width(self) -> float:
         return float((1.0 + self.count) ** -0.5)
 
-    def upper(self, features: FloatArray) -> FloatArray:
+    def upper(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         return self.mean(features) + self._width()
 
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def sample(
+        self, features: FloatArray, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
         return self.mean(features) + self._width() * rng.standard_normal()
 
     def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
         self._check(features)
         if len(rewards) != len(features) or not np.isfinite(rewards).all():
@@ -124,19 +132,97 @@ class Average:
         self.count += len(rewards)
 
     def refit(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
-        self.total, self.count = 0.0, 0
+        self.total, self.count = self.prior
         self.learn(features, rewards, groups)
 
+    def forget(self, factor: float) -> None:
+        if not 0.0 < factor <= 1.0:
+            raise ValueError(f"factor is {factor}; it must be in (0, 1]")
+        total, count = self.prior
+        self.total = total + factor * (self.total - total)
+        self.count = count + factor * (self.count - count)
+
+    def settle(self) -> None:
+        self.prior = (self.total, self.count)
+
     def state(self) -> dict[str, Any]:
-        return {"total": self.total, "count": self.count}
+        return {"total": self.total, "count": self.count, "prior": list(self.prior)}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         assert not isinstance(state, str)
         belief = cls()
         belief.total, belief.count = state["total"], state["count"]
+        total, count = state["prior"]
+        belief.prior = (total, count)
+        return belief
+
+
+class PerGroup(Average):
+    """One that reads groups: each innermost one has an average of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: dict[str, Average] = {}
+
+    def _of(self, label: str) -> Average:
+        return self.groups.get(label, Average())
+
+    def _labels(self, n: int, groups: Groups | None) -> list[str]:
+        return [""] * n if groups is None else list(map(repr, innermost(check_groups(groups, n))))
+
+    def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
+        self._check(features)
+        one, labels = features[:1], self._labels(len(features), groups)
+        return np.array([self._of(label).mean(one)[0] for label in labels])
+
+    def upper(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
+        self._check(features)
+        one, labels = features[:1], self._labels(len(features), groups)
+        return np.array([self._of(label).upper(one)[0] for label in labels])
+
+    def sample(
+        self, features: FloatArray, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
+        mean = self.mean(features, groups)
+        return mean + rng.standard_normal() * (self.upper(features, groups) - mean)
+
+    def learn(
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
+    ) -> None:
+        super().learn(features, rewards, groups)
+        for label, x, y in zip(self._labels(len(features), groups), features, rewards, strict=True):
+            self.groups.setdefault(label, Average()).learn(x[None], np.array([y]))
+
+    def refit(
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
+    ) -> None:
+        for one in self.groups.values():
+            one.refit(features[:0], rewards[:0])
+        super().refit(features, rewards, groups)
+
+    def forget(self, factor: float) -> None:
+        super().forget(factor)
+        for one in self.groups.values():
+            one.forget(factor)
+
+    def settle(self) -> None:
+        super().settle()
+        for one in self.groups.values():
+            one.settle()
+
+    def state(self) -> dict[str, Any]:
+        groups = {label: one.state() for label, one in self.groups.items()}
+        return super().state() | {"groups": groups}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        assert not isinstance(state, str)
+        belief = super().restore(state)
+        for label, one in state["groups"].items():
+            belief.groups[label] = Average.restore(one)
         return belief
 
 

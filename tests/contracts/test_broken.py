@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pytest
 
 from coaf.bandit.actions import Exactly
-from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.checks import check_belief, check_latency, check_policy
+from coaf.bandit.arrays import BoolArray
+from coaf.bandit.checks import check_latency, check_policy
 from coaf.bandit.contract import ContractError
 from coaf.bandit.latency import Additive, Latency
 from coaf.bandit.problem import Decision, Round
 
-from .subjects import Average, Greedy, Square
+from .subjects import Greedy, Square
 
 
 class Negative(Square):
@@ -65,150 +65,6 @@ def test_latencies(latency: Latency, mistake: str) -> None:
 def test_a_latency_that_does_not_fit_says_so_itself() -> None:
     with pytest.raises(ValueError, match="each has 2 entries for a round of 3 arms"):
         check_latency(Additive(base=1.0, each=[1.0, 2.0]), 3)
-
-
-class Pessimist(Average):
-    def upper(self, features: FloatArray) -> FloatArray:
-        return self.mean(features) - 1e-6
-
-
-class Scalar(Average):
-    def mean(self, features: FloatArray) -> FloatArray:
-        return np.array(0.5)
-
-
-class Infinite(Average):
-    def upper(self, features: FloatArray) -> FloatArray:
-        return np.full(len(features), np.inf)
-
-
-class Relative(Average):
-    def mean(self, features: FloatArray) -> FloatArray:
-        return super().mean(features) - float(features[:, 0].sum())
-
-
-class Counting(Average):
-    def upper(self, features: FloatArray) -> FloatArray:
-        self.count += 1
-        return super().upper(features)
-
-
-class Stateful(Average):
-    """Counts what it scored, and scores the same."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = 0
-
-    def mean(self, features: FloatArray) -> FloatArray:
-        self.asked += 1
-        return super().mean(features)
-
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"asked": self.asked}
-
-
-class Deaf(Average):
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return super().sample(features, np.random.default_rng(0))
-
-
-class Global(Average):
-    others = np.random.default_rng(0)
-
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return super().sample(features, self.others)
-
-
-class Apart(Average):
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return self.mean(features) + np.resize(rng.standard_normal(97), len(features))
-
-
-class LastBatch(Average):
-    def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
-    ) -> None:
-        self.total, self.count = 0.0, 0
-        super().learn(features, rewards, groups)
-
-
-class Hoarder(Average):
-    def refit(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
-    ) -> None:
-        self.learn(features, rewards, groups)
-
-
-class Refitted(Average):
-    def refit(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
-    ) -> None:
-        super().refit(features, 0.5 * np.asarray(rewards), groups)
-
-
-class Forgetful(Average):
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"count": 0}
-
-
-class Unwritable(Average):
-    def state(self) -> dict[str, Any]:
-        return {"total": self.total, "count": np.arange(self.count)}
-
-
-class Careless(Average):
-    def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
-    ) -> None:
-        self._check(features)
-        self.total += float(np.nansum(rewards))
-        self.count += len(rewards)
-
-
-class Hasty(Average):
-    """Refuses, but has counted by then."""
-
-    def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
-    ) -> None:
-        self.total += float(np.nansum(rewards))
-        self.count += len(rewards)
-        if len(rewards) != len(features) or not np.isfinite(rewards).all():
-            raise ValueError("rewards must be one finite number per row")
-
-
-class AnyWidth(Average):
-    def _check(self, features: FloatArray) -> None:
-        pass
-
-
-@pytest.mark.parametrize(
-    ("belief", "mistake"),
-    [
-        (Pessimist(), "Pessimist: upper is below mean"),
-        (Scalar(), r"mean of 32 arms has shape \(\)"),
-        (Infinite(), "upper is not finite"),
-        (Relative(), "mean of an arm depends on the arms scored with it"),
-        (Counting(), "upper .*"),
-        (Stateful(), "scoring changed the belief: it must be pure"),
-        (Deaf(), "sample ignores rng"),
-        (Global(), "sample .*"),
-        (Apart(), "sample gives equal arms two means"),
-        (LastBatch(), "mean after learn in two halves differs from learn at once"),
-        (Hoarder(), "mean changed after refit with the same rows"),
-        (Refitted(), "mean after refit differs from learn of the same rows"),
-        (Forgetful(), "mean differs once restored: state.. misses something"),
-        (Unwritable(), "state.. is not JSON"),
-        (Careless(), "a reward that is not finite must raise ValueError, raised nothing"),
-        (Hasty(), "refusing a reward that is not finite changed the state"),
-        (AnyWidth(), "features of another dimension must raise ValueError"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_beliefs(belief: Average, mistake: str) -> None:
-    with pytest.raises(ContractError, match=mistake):
-        check_belief(belief)
 
 
 class Impure(Greedy):

@@ -1,19 +1,22 @@
 """Every policy keeps the contract that `check_policy` ships to users."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Exactly, Grouped, Listed
 from coaf.bandit.checks import check_policy
-from coaf.bandit.index import Thompson
-from coaf.bandit.latency import ByCount, Setup, Table, Tree
+from coaf.bandit.index import Mean, Thompson, Upper
+from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tree
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Round
+from coaf.bandit.rate import Fixed, Rate, Renewal
 
-from .subjects import LATENCIES, ORACLES, POLICIES, Average, Greedy, Square
+from .subjects import LATENCIES, ORACLES, POLICIES, Average, Greedy, PerGroup, Square
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -69,3 +72,23 @@ def test_ours_with_a_users_belief_and_latency() -> None:
     check_policy(COAF(belief=Average()), rounds, saved=False)
     check_policy(COAF(belief=Average(), index=Thompson(), draws=5), rounds, saved=False)
     check_policy(COAF(belief=Average(), rate=MemoryRoot(size=3)), rounds, saved=False)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("rate", [Renewal, partial(MemoryRoot, size=3)])
+def test_ours_with_a_belief_that_reads_groups(nested: bool, rate: Callable[[], Rate]) -> None:
+    features = np.random.default_rng(0).normal(size=(6, 3, 2)) / 4.0
+    groups = [[1, 2], [1, 3], [4, 2]] if nested else ["a", "b", "a"]
+    rounds = [Round(X, Setup(2.0, 1.0, 0.5), groups=groups) for X in features]
+    for index in (Upper(), Thompson()):
+        check_policy(COAF(belief=PerGroup(), rate=rate(), index=index, draws=5), rounds)
+
+
+def test_estimates_are_those_of_the_arms_groups() -> None:
+    """What one group has shown says nothing of the other."""
+    policy = COAF(belief=PerGroup(), index=Mean(), rate=Fixed(0.1))
+    patch = Round(np.zeros((4, 2)), Additive(1.0, 1.0), groups=[[1, 1], [1, 2], [2, 1], [1, 1]])
+    decision = policy.decide(patch)
+    policy.commit(decision, executed=np.ones(4, dtype=bool))
+    policy.learn(decision, [0], [1.0])
+    np.testing.assert_array_equal(policy.decide(patch).estimates, [0.5, 0.0, 0.0, 0.5])

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, number
+from coaf.bandit.groups import Groups, Label, innermost
 from coaf.bandit.subsets import Subset, as_tuple, as_tuples, check_arms, whole
-
-Groups = npt.NDArray[Any]
-Label = int | str
 
 # A cap is met to one part in 10^9: 3 x 0.1 s must fit in 0.3 s although the floats say otherwise.
 _CAP_SLACK = 1e-9
@@ -120,7 +117,8 @@ class Grouped:
     ----------
     limit
         One number for every group, or a mapping from group label to number. A group that the
-        mapping does not name has no limit.
+        mapping does not name has no limit. Where labels are nested, the innermost groups count,
+        and a mapping names each by its whole row of labels, as ("square 1", "patch 2").
 
     Examples
     --------
@@ -137,8 +135,7 @@ class Grouped:
         if isinstance(self.limit, Mapping):
             # NumPy scalars would be other keys than the labels `tolist` gives.
             limit: int | dict[Label, int] = {
-                key.item() if isinstance(key, np.generic) else key: whole(f"limit[{key!r}]", value)
-                for key, value in self.limit.items()
+                _plain(key): whole(f"limit[{key!r}]", value) for key, value in self.limit.items()
             }
         else:
             limit = whole("limit", self.limit)
@@ -151,7 +148,7 @@ class Grouped:
     def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
         self.check(len(chosen), groups)
         taken: dict[Label, int] = {}
-        for label in np.asarray(groups)[chosen].tolist():
+        for label in innermost(np.asarray(groups)[chosen]):
             taken[label] = taken.get(label, 0) + 1
         limits = {label: self.limit_of(label) for label in taken}
         return all(limit is None or taken[label] <= limit for label, limit in limits.items())
@@ -159,10 +156,20 @@ class Grouped:
     def check(self, n: int, groups: Groups | None = None) -> None:
         if groups is None:
             raise ValueError("Grouped needs groups: one label (int or string) for each arm")
-        if np.shape(groups) != (n,):
+        shape = np.shape(groups)
+        if len(shape) not in (1, 2) or shape[0] != n:
             raise ValueError(
-                f"groups must hold one label for each of {n} arms, got shape {np.shape(groups)}"
+                f"groups must hold one label, or a row of labels, for each of {n} arms, "
+                f"got shape {shape}"
             )
+
+
+def _plain(label: Any) -> Label:
+    """The label as `innermost` gives it."""
+    if isinstance(label, tuple):
+        return tuple(part.item() if isinstance(part, np.generic) else part for part in label)
+    plain: Label = label.item() if isinstance(label, np.generic) else label
+    return plain
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -1,5 +1,6 @@
 """Array types, and the checks that name the argument and the first bad index."""
 
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,14 @@ IntArray = npt.NDArray[np.int64]
 
 # The one object of each native dtype: `is` with it is the quickest test, and hot paths test often.
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+
+
+@functools.cache
+def guards() -> Any:
+    """The compiled checks, which load numba, on first use."""
+    from coaf.bandit.compiled import guards
+
+    return guards
 
 
 def _position(bad: npt.NDArray[np.bool_]) -> str:

@@ -78,14 +78,14 @@ class Threshold(Policy):
         self,
         features: npt.ArrayLike,
         rewards: npt.ArrayLike,
-        groups: npt.NDArray[Any] | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> None:
         """Start the belief again from these rows, which say how many features there are."""
         if self.belief is None and self.index.needs_belief:
             self.belief = Linear.tuned(floats("features", features, ndim=2).shape[1])
         super().refit(features, rewards, groups)
 
-    def _price(self, round: Round | None, name: int | str) -> float:
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         return 0.0
 
     def _select(self, rate: float, estimates: FloatArray, round: Round) -> Selection:
@@ -119,7 +119,7 @@ class TakeAll(Policy):
         shared.setdefault("index", Ones())
         super().__init__(**shared)
 
-    def _price(self, round: Round | None, name: int | str) -> float:
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         return 0.0
 
     @classmethod

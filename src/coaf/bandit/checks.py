@@ -1,7 +1,7 @@
 """Contracts for what you bring yourself: run these in your own tests.
 
 What you pass is copied, never changed. Where the same calls were made, answers must be the same
-bits; where the same is computed in another order, they must agree to `CLOSE`.
+bits; where the same is computed in another order, they must agree to 1e-8.
 """
 
 import json
@@ -13,24 +13,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.beliefs.belief import Belief
-from coaf.bandit.beliefs.linear import Linear
-from coaf.bandit.contract import CLOSE, as_json, close, refuses, require
+from coaf.bandit.arrays import BoolArray
+from coaf.bandit.belief_checks import check_belief
+from coaf.bandit.beliefs.registry import is_registered
+from coaf.bandit.contract import as_json, close, coins, refuses, require, some_features
 from coaf.bandit.latency import Additive, Latency, Setup, Table
 from coaf.bandit.problem import Decision, Round
 
-
-def _features(belief: Any, n: int | None = None, seed: int = 0) -> FloatArray:
-    dim, bound = getattr(belief, "dim", 3), getattr(belief, "feature_bound", 1.0)
-    X = np.random.default_rng(seed).normal(size=(n or 16 + 8 * dim, dim))
-    return np.asarray(bound * X / (1.0 + np.linalg.norm(X, axis=1, keepdims=True)))
-
-
-def _coins(n: int) -> FloatArray:
-    return np.random.default_rng(1).integers(0, 2, n).astype(np.float64)
+__all__ = ["check_belief", "check_latency", "check_policy"]
 
 
 def check_latency(latency: Latency, n: int, *, follow_up: bool = False) -> None:
@@ -63,113 +54,13 @@ def floor_is_positive(latency: Latency, subsets: Iterable[BoolArray]) -> None:
     require(least > 0.0, latency, f"the floor of an entry round must be positive, is {least:g} s")
 
 
-def check_belief(
-    belief: Belief, *, features: npt.ArrayLike | None = None, rewards: npt.ArrayLike | None = None
-) -> None:
-    """Check a belief, as given and with rows learned.
-
-    `features` (n, dim) and `rewards` (n,) are rows that it can learn; unless given, arms in the
-    ball of its `feature_bound` (1 if it has none), and rewards 0 or 1.
-    """
-    X = _features(belief) if features is None else np.array(features, dtype=np.float64)
-    y = _coins(len(X)) if rewards is None else np.array(rewards, dtype=np.float64)
-    learned = deepcopy(belief)
-    learned.learn(X, y)
-    for known in (belief, learned):
-        for check in (scores_are_numbers, scoring_is_pure, upper_is_above_mean, sample_uses_rng):
-            check(deepcopy(known), X)
-        for learns in (learn_adds_rows, refit_starts_again, belief_resumes, belief_refuses):
-            learns(deepcopy(known), X, y)
-
-
-def _scores(belief: Belief, X: FloatArray, seed: int = 0) -> dict[str, FloatArray]:
-    draw = belief.sample(X, np.random.default_rng(seed))
-    return {"mean": belief.mean(X), "upper": belief.upper(X), "sample": draw}
-
-
-def _agree(a: Belief, b: Belief, X: FloatArray, mistake: str, *, bits: bool = False) -> None:
-    theirs = _scores(b, X)
-    for name, values in _scores(a, X).items():
-        same = np.array_equal(values, theirs[name]) if bits else close(values, theirs[name])
-        require(same, a, f"{name} {mistake}")
-
-
-def scores_are_numbers(belief: Belief, X: FloatArray) -> None:
-    together = _scores(belief, X)
-    for rows in (X, X[:1], X[:0]):
-        for name, values in _scores(belief, rows).items():
-            n, shape = len(rows), np.shape(values)
-            require(shape == (n,), belief, f"{name} of {n} arms has shape {shape}")
-            require(np.isfinite(values).all(), belief, f"{name} is not finite")
-            same = close(values, together[name][:n])
-            require(same, belief, f"{name} of an arm depends on the arms scored with it")
-
-
-def scoring_is_pure(belief: Belief, X: FloatArray) -> None:
-    before = as_json(belief)
-    _agree(belief, belief, X, "differs when asked again: scoring must be pure", bits=True)
-    require(as_json(belief) == before, belief, "scoring changed the belief: it must be pure")
-
-
-def upper_is_above_mean(belief: Belief, X: FloatArray) -> None:
-    # Before anything is learned: later an estimate may leave the confidence set, and be undercut.
-    prior = deepcopy(belief)
-    prior.refit(X[:0], np.empty(0))
-    mean, upper = prior.mean(X), prior.upper(X)
-    below = upper < mean - CLOSE * (1.0 + np.abs(mean))
-    require(not below.any(), belief, f"upper is below mean for features[{int(below.argmax())}]")
-
-
-def sample_uses_rng(belief: Belief, X: FloatArray) -> None:
-    first, other = (_scores(belief, X, seed)["sample"] for seed in (1, 2))
-    certain = close(belief.upper(X), belief.mean(X))
-    require(certain or not np.array_equal(first, other), belief, "sample ignores rng")
-    twins = _scores(belief, np.concatenate([X, X]))["sample"].reshape(2, -1)
-    require(close(*twins), belief, "sample gives equal arms two means: it must be a joint draw")
-
-
-def learn_adds_rows(belief: Belief, X: FloatArray, y: FloatArray) -> None:
-    halves, half, groups = deepcopy(belief), len(X) // 2, np.arange(len(X)) % 2
-    belief.learn(X, y, groups)
-    halves.learn(X[:half], y[:half], groups[:half])
-    halves.learn(X[half:], y[half:], groups[half:])
-    _agree(belief, halves, X, "after learn in two halves differs from learn at once")
-
-
-def refit_starts_again(belief: Belief, X: FloatArray, y: FloatArray) -> None:
-    fresh, half = deepcopy(belief), len(X) // 2
-    belief.refit(X, y)
-    again = deepcopy(belief)
-    again.refit(X, y)
-    _agree(again, belief, X, "changed after refit with the same rows: start again from the prior")
-    fresh.refit(X[:half], y[:half])
-    fresh.learn(X[half:], y[half:])
-    _agree(belief, fresh, X, "after refit differs from learn of the same rows")
-
-
-def belief_resumes(belief: Belief, X: FloatArray, y: FloatArray) -> None:
-    restored = type(belief).restore(json.loads(as_json(belief)))
-    _agree(belief, restored, X, "differs once restored: state() misses something", bits=True)
-    belief.learn(X, y)
-    restored.learn(X, y)
-    _agree(belief, restored, X, "differs once a restored belief learns", bits=True)
-
-
-def belief_refuses(belief: Belief, X: FloatArray, y: FloatArray) -> None:
-    wide, broken = np.hstack([X, X[:, :1]]), np.where(np.arange(len(y)) == 1, np.nan, y)
-    for score in (belief.mean, belief.upper):
-        refuses(belief, True, "features of another dimension", partial(score, wide))
-    refuses(belief, True, "a reward that is not finite", lambda: belief.learn(X, broken))
-    refuses(belief, True, "fewer rewards than rows", lambda: belief.learn(X, y[1:]))
-
-
 def check_policy(policy: Any, rounds: Sequence[Round] | None = None, *, saved: bool = True) -> None:
     """Check anything with the three verbs, `state` and `restore`.
 
     `rounds` are at least four entry rounds. `saved=False` is for an oracle, which has no state.
     """
     belief, kinds = getattr(policy, "belief", None), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
-    some = [Round(_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
+    some = [Round(some_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
     used = enumerate(rounds or some)
     keyed = [Round(r.features, r.latency, r.actions, groups=r.groups, key=f"#{i}") for i, r in used]
     checks = [decision_adds_up, decide_is_pure, only_learn_learns, policy_refuses]
@@ -186,7 +77,7 @@ def _done(decision: Decision) -> BoolArray:
 
 def _score(policy: Any, decision: Decision, part: slice = slice(None)) -> None:
     arms = np.flatnonzero(_done(decision))
-    policy.learn(decision, arms[part], _coins(len(arms))[part])
+    policy.learn(decision, arms[part], coins(len(arms))[part])
 
 
 def _serve(policy: Any, rounds: Iterable[Round]) -> None:
@@ -197,7 +88,17 @@ def _serve(policy: Any, rounds: Iterable[Round]) -> None:
 
 
 def _same(a: Decision, b: Decision) -> bool:
-    names = ("id", "chosen", "seconds", "reward", "gap", "estimates", "rate", "propensities")
+    names = (
+        "id",
+        "chosen",
+        "seconds",
+        "reward",
+        "gap",
+        "estimates",
+        "rate",
+        "propensities",
+        "fault",
+    )
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
@@ -265,7 +166,7 @@ def policy_resumes(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
     decision = policy.decide(rounds[1])
     policy.commit(decision, _done(decision))
     belief = getattr(policy, "belief", None)
-    own = {} if isinstance(belief, Linear | None) else {"belief": type(belief)}
+    own = {} if belief is None or is_registered(belief) else {"belief": type(belief)}
     restored = type(policy).restore(json.loads(as_json(policy)), **own)
     _score(policy, decision)
     _score(restored, decision)

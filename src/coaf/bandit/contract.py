@@ -1,4 +1,4 @@
-"""How the checks in `checks.py` require something, and say what was wrong."""
+"""How `checks.py` and `belief_checks.py` require something, and say what was wrong."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from coaf.bandit.arrays import FloatArray
 
 CLOSE = 1e-8  # absolute plus relative
 
@@ -37,5 +39,17 @@ def refuses(thing: Any, saved: bool, what: str, action: Callable[[], object]) ->
     require(as_json(thing, saved) == before, thing, f"refusing {what} changed the state")
 
 
-def close(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
-    return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=CLOSE, atol=CLOSE))
+def close(a: npt.ArrayLike, b: npt.ArrayLike, tolerance: float = CLOSE) -> bool:
+    return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=tolerance, atol=tolerance))
+
+
+def some_features(belief: Any, n: int | None = None, seed: int = 0) -> FloatArray:
+    """Arms in the ball of the belief's `feature_bound`, 1 if it has none."""
+    dim, bound = getattr(belief, "dim", 3), getattr(belief, "feature_bound", 1.0)
+    X = np.random.default_rng(seed).normal(size=(n or 16 + 8 * dim, dim))
+    return np.asarray(bound * X / (1.0 + np.linalg.norm(X, axis=1, keepdims=True)))
+
+
+def coins(n: int) -> FloatArray:
+    """Rewards 0 or 1."""
+    return np.random.default_rng(1).integers(0, 2, n).astype(np.float64)

@@ -8,7 +8,10 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray, floats
 from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry
+
+Noise = Callable[[], np.random.Generator]
 
 
 def _key(seed: int, name: int | str, stream: str) -> bytes:
@@ -43,7 +46,11 @@ class Index(Protocol):
     needs_belief: bool
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         """The estimate of each arm; `rng()` gives the round's own random numbers."""
 
@@ -55,10 +62,14 @@ class Upper:
     needs_belief = True
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         assert belief is not None
-        return belief.upper(features)
+        return belief.upper(features, groups)
 
 
 class Mean:
@@ -68,10 +79,14 @@ class Mean:
     needs_belief = True
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         assert belief is not None
-        return belief.mean(features)
+        return belief.mean(features, groups)
 
 
 class Thompson:
@@ -81,10 +96,14 @@ class Thompson:
     needs_belief = True
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         assert belief is not None
-        return belief.sample(features, rng())
+        return belief.sample(features, rng(), groups)
 
 
 class Truth:
@@ -103,7 +122,11 @@ class Truth:
         self.means = means
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         estimates = floats("means(features)", self.means(features), ndim=1)
         if len(estimates) != len(features):
@@ -118,7 +141,11 @@ class Ones:
     needs_belief = False
 
     def estimates(
-        self, belief: Belief | None, features: FloatArray, rng: Callable[[], np.random.Generator]
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
     ) -> FloatArray:
         return np.ones(len(features))
 

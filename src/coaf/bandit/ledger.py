@@ -1,24 +1,16 @@
 """Which decisions are open: what was executed of them, and which rewards are in."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, mask
+from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, guards, mask
 from coaf.bandit.problem import Decision
 from coaf.bandit.state import entry
 
 _HINT = " (rounds that are decided before the last one is committed need a key)"
-
-
-@functools.cache
-def _guards() -> Any:
-    from coaf.bandit.compiled import guards  # loads numba
-
-    return guards
 
 
 def _arrays(rewards: Any, arms: Any) -> tuple[FloatArray, IntArray]:
@@ -118,19 +110,19 @@ class Ledger:
         if len(values) == 0:  # nothing to say of a decision to take nothing, which closed at once
             return indices, values
         found = self._find(decision) or self._new(decision)
-        guards, learned = _guards(), found.learned
+        checks, learned = guards(), found.learned
         if learned is None:
             learned = np.zeros(decision.round.n, dtype=np.bool_)
-        at, reason = guards.first_wrong(indices, values, found.done, learned)
+        at, reason = checks.first_wrong(indices, values, found.done, learned)
         if at >= 0:
             arm, n = int(indices[at]), decision.round.n
             done = "executed" if found.committed else "chosen, and nothing is committed yet"
             raise ValueError(
                 {
-                    guards.NO_SUCH_ARM: f"arms[{at}] is {arm}; the round has arms 0 to {n - 1}",
-                    guards.NOT_EXECUTED: f"arms[{at}] is {arm}, which was not {done}",
-                    guards.TWICE: f"arms[{at}] is {arm}, whose reward is in already",
-                    guards.NOT_FINITE: f"rewards[{at}] is {values[at]}; it must be a finite number",
+                    checks.NO_SUCH_ARM: f"arms[{at}] is {arm}; the round has arms 0 to {n - 1}",
+                    checks.NOT_EXECUTED: f"arms[{at}] is {arm}, which was not {done}",
+                    checks.TWICE: f"arms[{at}] is {arm}, whose reward is in already",
+                    checks.NOT_FINITE: f"rewards[{at}] is {values[at]}; it must be a finite number",
                 }[reason]
             )
         return indices, values

@@ -68,6 +68,18 @@ def load_round(state: Mapping[str, Any]) -> Round:
     return Round(**{name: decode(entry(state, name)) for name in _FIELDS})
 
 
+def _score_all(rounds: list[Round], score: Score) -> FloatArray:
+    """The estimates of every arm of every round: in one call, unless groups cannot be joined."""
+    labels = [r.groups for r in rounds]
+    if all(groups is None for groups in labels):
+        return score(np.concatenate([r.features for r in rounds]), None)
+    known = [groups for groups in labels if groups is not None]
+    # Joined, integers would turn into strings beside strings, and into floats beside unsigned ones.
+    if len(known) == len(rounds) and len({(g.dtype.kind, g.shape[1:]) for g in known}) == 1:
+        return score(np.concatenate([r.features for r in rounds]), np.concatenate(known))
+    return np.concatenate([score(r.features, r.groups) for r in rounds])
+
+
 def root(rounds: list[Round], score: Score, initial: float) -> float:
     """The rate at which `rounds` break even: the root of Σ_j min_A g(Γ, A, l_j, μ̂_j).
 
@@ -76,7 +88,7 @@ def root(rounds: list[Round], score: Score, initial: float) -> float:
     """
     if not rounds:
         return initial
-    estimates = score(np.concatenate([r.features for r in rounds]))
+    estimates = _score_all(rounds, score)
     if all(type(r.actions) is AnySubset and type(r.latency) in (Additive, Setup) for r in rounds):
         return _root_by_threshold(rounds, estimates, initial)
     parts = np.split(estimates, np.cumsum([r.n for r in rounds])[:-1])

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.groups import Groups
 from coaf.bandit.index import Index, Thompson, Upper
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.problem import Decision, Round
@@ -134,12 +135,12 @@ class COAF(Policy):
             raise ValueError(f"round.follows is {round.follows!r}, but {at}")
         return visit
 
-    def _price(self, round: Round | None, name: int | str) -> float:
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         if round is not None and round.follows is not None:
             return self._entered(round).rate
 
-        def score(features: FloatArray) -> FloatArray:
-            return self._estimates(features, name)
+        def score(features: FloatArray, groups: Groups | None) -> FloatArray:
+            return self._estimates(features, groups, self._noise(name), faults)
 
         return self._rate.value(score)
 

@@ -1,13 +1,13 @@
 """A round, and the decision about it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.actions import Actions, AnySubset
 from coaf.bandit.arrays import BoolArray, FloatArray, floats
+from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.latency import Latency
 from coaf.bandit.select import floor
 
@@ -27,8 +27,9 @@ class Round:
         What each subset costs in time.
     actions
         Which subsets are allowed; any, by default.
-    groups : (n,)
-        A label per arm, for per-group limits and for beliefs that share within groups.
+    groups : (n,) or (n, levels)
+        A label per arm, or a row of nested ones, outermost first (square, patch): for per-group
+        limits and for beliefs that share within groups.
     follows
         For a follow-up (the rest of a patch, decided again as scores arrive): the entry decision,
         or its id. A follow-up may take no time at all; an entry round may not.
@@ -48,7 +49,7 @@ class Round:
     features: FloatArray
     latency: Latency
     actions: Actions
-    groups: npt.NDArray[Any] | None
+    groups: Groups | None
     follows: int | str | None
     key: str | None
     n: int
@@ -67,7 +68,7 @@ class Round:
     ) -> None:
         X = floats("features", features, ndim=2)
         n = len(X)
-        labels = None if groups is None else _labels(groups, n)
+        labels = None if groups is None else check_groups(groups, n)
         if key is not None and not isinstance(key, str):
             raise ValueError(f"key must be a string, got {key!r}")
         if follows is not None and isinstance(follows, Decision):
@@ -95,17 +96,6 @@ class Round:
         _set(self, "mark", (X.item(0), X.item(X.size // 2), X.item(-1)) if X.size else ())
 
 
-def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
-    labels = np.array(groups)
-    if labels.shape != (n,) or (labels.dtype.kind not in "iuU" and n > 0):
-        raise ValueError(
-            f"groups must be {n} integers or strings, one per arm, "
-            f"got shape {labels.shape} of {labels.dtype}"
-        )
-    labels.setflags(write=False)
-    return labels
-
-
 class Decision(NamedTuple):
     """What a policy would do in a round, and why. Nothing in it is ever recomputed.
 
@@ -126,6 +116,8 @@ class Decision(NamedTuple):
         Whether `chosen` provably has the smallest gap.
     propensities : (n,) or None
         Each arm's probability of being chosen, where the index is random.
+    fault
+        What went wrong with the belief, and what stood in for it; empty if nothing did.
     """
 
     round: Round
@@ -138,6 +130,7 @@ class Decision(NamedTuple):
     rate: float
     exact: bool = True
     propensities: FloatArray | None = None
+    fault: str = ""
 
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""
@@ -156,10 +149,11 @@ class Decision(NamedTuple):
         left = self.estimates[~self.chosen]
         rest = f"; the best arm left is estimated at {left.max():.3g}" if left.size else ""
         price = f"a second is worth {self.rate:.3g}"
+        fault = f" {self.fault}" if self.fault else ""
         if count == 0:
-            return f"Take none of {n}: nothing here pays for its time, as {price}{rest}."
+            return f"Take none of {n}: nothing here pays for its time, as {price}{rest}.{fault}"
         gain, extra = self.reward, self.seconds - self.round.floor
         return (
             f"Take {count} of {n}: they should bring {gain:.3g} for {extra:.3g} s more than the "
-            f"quickest choice, which is worth {extra * self.rate:.3g}, as {price}{rest}."
+            f"quickest choice, which is worth {extra * self.rate:.3g}, as {price}{rest}.{fault}"
         )

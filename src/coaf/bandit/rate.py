@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.groups import Groups
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.state import entry
 
 _FAR = 1e300  # longer than any round
 
-Score = Callable[[FloatArray], FloatArray]  # features -> the estimates that choose, as of today
+# Features and groups -> the estimates that choose, as of today.
+Score = Callable[[FloatArray, Groups | None], FloatArray]
 
 
 def robbins_monro(rate: float, gap: float, floor: float, xi: float, bound: float) -> float:

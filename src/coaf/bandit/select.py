@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, Groups, OneOf
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, OneOf
 from coaf.bandit.arrays import FLOAT64, BoolArray, FloatArray, number
+from coaf.bandit.groups import Groups
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.listed import best_of, candidates
@@ -69,7 +70,7 @@ def best(
         Finite estimates of the mean rewards.
     latency, actions
         The round's own.
-    groups : (n,)
+    groups : (n,) or (n, levels)
         Group labels of the arms, which `Grouped` needs.
 
     Returns

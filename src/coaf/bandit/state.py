@@ -12,11 +12,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from coaf.bandit import actions, latency
 from coaf.bandit.arrays import FloatArray
 
-VERSION = 1
+VERSION = 2
+_NEW = {"prior": None, "rewards": [0.0, 0]}  # what states of version 1 do without
 _CLASSES = {
     name: value
     for module in (latency, actions)
@@ -30,6 +32,20 @@ def seal(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     return {"coaf": kind, "version": VERSION, **content}
 
 
+def kind_of(state: Mapping[str, Any] | str, expected: str) -> tuple[Any, Mapping[str, Any]]:
+    """The kind that `state` (a dictionary or its JSON text) says it is of, and the dictionary."""
+    if isinstance(state, str):
+        try:
+            state = json.loads(state)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"state is not complete JSON ({error}); is the file truncated?"
+            ) from None
+    if not isinstance(state, Mapping) or "coaf" not in state:
+        raise ValueError(f"state is not a saved {expected}: it has no 'coaf' entry")
+    return state["coaf"], state
+
+
 def unseal(kind: str, state: Mapping[str, Any] | str) -> Mapping[str, Any]:
     """Check that `state` (a dictionary or its JSON text) is of this kind and version.
 
@@ -40,22 +56,15 @@ def unseal(kind: str, state: Mapping[str, Any] | str) -> Mapping[str, Any]:
     ...
     ValueError: state is of a 'linear', expected a 'coaf'
     """
-    if isinstance(state, str):
-        try:
-            state = json.loads(state)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"state is not complete JSON ({error}); is the file truncated?"
-            ) from None
-    if not isinstance(state, Mapping) or "coaf" not in state:
-        raise ValueError(f"state is not a saved {kind}: it has no 'coaf' entry")
-    if state["coaf"] != kind:
-        raise ValueError(f"state is of a {state['coaf']!r}, expected a {kind!r}")
-    if state.get("version") != VERSION:
+    found, state = kind_of(state, kind)
+    if found != kind:
+        raise ValueError(f"state is of a {found!r}, expected a {kind!r}")
+    version = state.get("version")
+    if version not in (1, VERSION):
         raise ValueError(
-            f"state has version {state.get('version')!r}, this release reads version {VERSION}"
+            f"state has version {version!r}, this release reads versions 1 to {VERSION}"
         )
-    return state
+    return state if version == VERSION else {**_NEW, **state}
 
 
 def entry(state: Mapping[str, Any], name: str) -> Any:
@@ -90,7 +99,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype == np.float64:
             return {"array": pack(value)}
-        return {"labels": value.tolist()}
+        return {"columns": value.T.tolist()} if value.ndim == 2 else {"labels": value.tolist()}
     if isinstance(value, Mapping):
         return {"mapping": [[encode(k), encode(v)] for k, v in value.items()]}
     if isinstance(value, tuple | list):
@@ -105,6 +114,11 @@ def encode(value: Any) -> Any:
     )
 
 
+def _labels(values: Any) -> npt.NDArray[Any]:
+    labels = np.array(values)
+    return labels if labels.size else labels.astype(np.int64)
+
+
 def decode(value: Any) -> Any:
     """What `encode` was given."""
     if not isinstance(value, Mapping):
@@ -117,8 +131,9 @@ def decode(value: Any) -> Any:
     if "array" in value:
         return unpack(value, "array")
     if "labels" in value:
-        labels = value["labels"]
-        return np.array(labels) if labels else np.empty(0, dtype=np.int64)
+        return _labels(value["labels"])
+    if "columns" in value:
+        return _labels(value["columns"]).T
     if "mapping" in value:
         return {decode(k): decode(v) for k, v in value["mapping"]}
     return tuple(decode(v) for v in entry(value, "tuple"))

@@ -1,26 +1,27 @@
 """The three verbs that every policy has."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit import index as indices
-from coaf.bandit.arrays import BoolArray, FloatArray, floats, number
+from coaf.bandit.arrays import BoolArray, FloatArray, floats, guards, number
 from coaf.bandit.beliefs.belief import Belief
-from coaf.bandit.beliefs.linear import Linear
-from coaf.bandit.index import Index
+from coaf.bandit.beliefs.registry import restore_belief
+from coaf.bandit.faults import LARGEST, BeliefError, BeliefWarning, is_fault, mend
+from coaf.bandit.groups import Groups, check_groups
+from coaf.bandit.index import Index, Noise
 from coaf.bandit.ledger import Ledger
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import Selection, best
 from coaf.bandit.state import entry, seal, unseal
 
-_BELIEFS: dict[str, Any] = {"linear": Linear}
-
 
 def _no_noise() -> np.random.Generator:
-    raise RuntimeError("an index that says it is not random asked for random numbers")
+    raise ValueError("an index that says it is not random asked for random numbers")
 
 
 class Policy:
@@ -28,6 +29,10 @@ class Policy:
 
     `decide` is pure, `commit` says that time was spent, and `learn` that scores arrived. Every
     argument is checked before anything changes, so an error leaves the policy as it was.
+
+    A belief that fails does not stop a policy: what it cannot score, or scores with no finite
+    number, is estimated at the average reward so far, and a `BeliefWarning` and the decision's
+    `fault` say so. What it cannot learn is a `BeliefError`.
     """
 
     kind = ""
@@ -40,9 +45,13 @@ class Policy:
         self.seed = int(seed)
         self.draws = int(number("draws", draws, low=0))
         self._ledger = Ledger()
+        self._total, self._count = 0.0, 0  # of the rewards learned
 
-    def _price(self, round: Round | None, name: int | str) -> float:
-        """What a second is worth in this round, or in the next entry round."""
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
+        """What a second is worth in this round, or in the next entry round.
+
+        What goes wrong with the belief is added to `faults`.
+        """
         raise NotImplementedError
 
     def _select(self, rate: float, estimates: FloatArray, round: Round) -> Selection:
@@ -51,29 +60,56 @@ class Policy:
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
         """Time was spent."""
 
-    def _estimates(self, features: FloatArray, name: int | str) -> FloatArray:
-        if not self.index.random:
-            return self.index.estimates(self.belief, features, _no_noise)
-        return self.index.estimates(
-            self.belief, features, lambda: indices.generator(self.seed, name)
-        )
+    def _estimates(
+        self,
+        features: FloatArray,
+        groups: Groups | None,
+        noise: Noise,
+        faults: list[str],
+    ) -> FloatArray:
+        """Finite estimates, whatever the belief does."""
+        found: FloatArray | Exception
+        try:
+            found = self.index.estimates(self.belief, features, noise, groups)
+            if found.shape == (len(features),) and guards().all_within(found, LARGEST):
+                return found
+        except Exception as error:
+            if not self.index.needs_belief or not is_fault(error):
+                raise
+            found = error
+        average = self._total / self._count if self._count else 0.0
+        estimates, fault = mend(found, len(features), average)
+        who = self.belief if self.index.needs_belief else self.index
+        faults.append(f"{type(who).__name__} {fault}")
+        return estimates
+
+    def _noise(self, name: int | str) -> Noise:
+        """The random numbers of a round, from their beginning each time they are asked for."""
+        return (lambda: indices.generator(self.seed, name)) if self.index.random else _no_noise
 
     @property
     def rate(self) -> float:
         """What a second is worth in the next entry round, by the estimates that choose."""
-        return self._price(None, self._ledger.new_id(None))
+        faults: list[str] = []
+        rate = self._price(None, self._ledger.new_id(None), faults)
+        if faults:
+            warnings.warn(faults[0], BeliefWarning, stacklevel=2)
+        return rate
 
     def decide(self, round: Round) -> Decision:
         """Choose a subset. Pure: the same state and the same round give the same answer."""
         name = self._ledger.new_id(round.key)
-        rate = self._price(round, name)
-        estimates = self._estimates(round.features, name)
+        faults: list[str] = []
+        rate = self._price(round, name, faults)
+        estimates = self._estimates(round.features, round.groups, self._noise(name), faults)
         choice = self._select(rate, estimates, round)
         estimates.setflags(write=False)
         propensities = None
         if self.index.random and self.draws:
-            propensities = self._propensities(round, name, rate, choice.chosen)
+            propensities = self._propensities(round, name, rate, choice.chosen, faults)
             propensities.setflags(write=False)
+        if faults:
+            warnings.warn(faults[0], BeliefWarning, stacklevel=2)
         return Decision(
             round,
             name,
@@ -85,6 +121,7 @@ class Policy:
             rate,
             choice.exact,
             propensities,
+            faults[0] if faults else "",
         )
 
     def _propensities(
@@ -93,12 +130,13 @@ class Policy:
         name: int | str,
         rate: float,
         chosen: BoolArray,
+        faults: list[str],
     ) -> FloatArray:
         """Each arm's probability of being chosen, by further draws; the one made counts too."""
         counts = chosen.astype(np.float64)
         rng = indices.generator(self.seed, name, "propensities")
         for _ in range(self.draws):
-            estimates = self.index.estimates(self.belief, round.features, lambda: rng)
+            estimates = self._estimates(round.features, round.groups, lambda: rng, faults)
             counts += self._select(rate, estimates, round).chosen
         return counts / (self.draws + 1)
 
@@ -138,14 +176,17 @@ class Policy:
         if self.belief is not None:
             groups = decision.round.groups
             labels = None if groups is None else groups[numbers]
-            self.belief.learn(decision.round.features.take(numbers, axis=0), values, labels)
+            features = decision.round.features.take(numbers, axis=0)
+            self._teach(self.belief.learn, features, values, labels)
         self._ledger.learn(decision, numbers)
+        self._total += sum(values.tolist(), 0.0)
+        self._count += len(values)
 
     def refit(
         self,
         features: npt.ArrayLike,
         rewards: npt.ArrayLike,
-        groups: npt.NDArray[Any] | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> None:
         """Start the belief again from these rows: for corrected scores or a changed target.
 
@@ -153,7 +194,26 @@ class Policy:
         """
         if self.belief is not None:
             X, y = floats("features", features, ndim=2), floats("rewards", rewards, ndim=1)
-            self.belief.refit(X, y, groups)
+            labels = None if groups is None else check_groups(groups, len(X))
+            self._teach(self.belief.refit, X, y, labels)
+            self._total, self._count = sum(y.tolist(), 0.0), len(y)
+
+    def _teach(
+        self,
+        verb: Callable[[FloatArray, FloatArray, Groups | None], None],
+        features: FloatArray,
+        rewards: FloatArray,
+        groups: Groups | None,
+    ) -> None:
+        try:
+            verb(features, rewards, groups)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            raise BeliefError(
+                f"{type(self.belief).__name__}.{verb.__name__} raised {type(error).__name__} "
+                f"({error}): the {len(rewards)} rows were not learned, and can be given again"
+            ) from error
 
     def _settings(self) -> dict[str, Any]:
         """What a subclass adds to the state."""
@@ -174,6 +234,7 @@ class Policy:
                 "seed": self.seed,
                 "draws": self.draws,
                 "ledger": self._ledger.state(),
+                "rewards": [self._total, self._count],
                 **self._settings(),
             },
         )
@@ -182,24 +243,17 @@ class Policy:
     def restore(cls, state: Mapping[str, Any] | str, *, belief: type[Belief] | None = None) -> Self:
         """The policy that `state` (a dictionary or its JSON text) was taken from.
 
-        A belief of your own needs its class as `belief`.
+        A belief of your own needs its class as `belief`, unless it is registered.
         """
         state = unseal(cls.kind, state)
         saved = entry(state, "belief")
-        kind = belief
-        if saved is not None and kind is None:
-            kind = _BELIEFS.get(saved.get("coaf"))
-            if kind is None:
-                raise ValueError(
-                    f"state names an unknown belief {saved.get('coaf')!r}: "
-                    "pass its class as belief, as in COAF.restore(state, belief=MyBelief)"
-                )
         policy = cls._build(
             state,
-            belief=None if saved is None or kind is None else kind.restore(saved),
+            belief=None if saved is None else restore_belief(saved, belief),
             index=indices.load(state),
             seed=entry(state, "seed"),
             draws=entry(state, "draws"),
         )
         policy._ledger.restore(entry(state, "ledger"))
+        policy._total, policy._count = entry(state, "rewards")
         return policy

@@ -4,42 +4,54 @@ from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.groups import Groups
 
 
 class Belief(Protocol):
-    """A function of a table of rows (features, reward, group): `learn` adds rows to it.
+    """A function of a prior and a table of rows (features, reward, groups): `learn` adds rows.
 
-    Features of another dimension, or that it cannot score, are a ValueError that names them.
+    Groups are labels (n,), or (n, levels) with the outermost first, or None where arms have none.
+    Any of these must do, seen before or not, and may be ignored.
+
+    What it cannot score or learn (features of another dimension, a reward that is not finite) is a
+    ValueError that names it. Any error leaves the belief as it was.
 
     `check_belief` tests an implementation against this contract.
     """
 
     dim: int
 
-    def mean(self, features: FloatArray) -> FloatArray:
+    def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         """The estimated mean reward of each arm."""
 
-    def upper(self, features: FloatArray) -> FloatArray:
+    def upper(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         """The largest mean reward that the confidence set allows each arm.
 
         It may lie below `mean`, where the estimate itself is outside the set.
         """
 
-    def sample(self, features: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def sample(
+        self, features: FloatArray, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
         """One joint draw of the mean rewards."""
 
     def learn(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
         """Add rows."""
 
     def refit(
-        self, features: FloatArray, rewards: FloatArray, groups: npt.NDArray[Any] | None = None
+        self, features: FloatArray, rewards: FloatArray, groups: Groups | None = None
     ) -> None:
         """Start again from the prior with these rows: equals a fresh belief that learned them."""
+
+    def forget(self, factor: float) -> None:
+        """Let what was learned count `factor` of what it did, in (0, 1]; the prior stays."""
+
+    def settle(self) -> None:
+        """Let what is known now be the prior that `refit` starts from, and `forget` leaves."""
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -1,32 +1,36 @@
 """The linear belief: ridge regression and its confidence ellipsoid."""
 
-import functools
 import itertools
 import math
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FLOAT64, FloatArray, IntArray, floats, number
+from coaf.bandit.arrays import FloatArray, IntArray, number
+from coaf.bandit.beliefs import learner
+from coaf.bandit.beliefs.learner import compiled, scratch
+from coaf.bandit.beliefs.registry import register
+from coaf.bandit.beliefs.rows import beyond, check_factor, limit_of, shaped
+from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 _MANY = 512  # features from which finding an arm again is quicker than scoring it again
+_SETTINGS = (
+    "regularization",
+    "noise",
+    "norm_bound",
+    "feature_bound",
+    "mean_bound",
+    "delta",
+    "scale",
+    "within",
+)
 
 
-@functools.cache
-def _compiled() -> tuple[Any, Any, Any, Any]:
-    """The modules that load numba, on first use; not held by beliefs, which must pickle."""
-    from coaf.bandit.compiled import confidence, guards, kernels, workspace
-
-    return kernels, confidence, workspace, guards
-
-
-def _arena(dim: int) -> Any:
-    return _compiled()[2].arena(dim, 1)
-
-
+@register("linear")
 class Linear:
     """Mean rewards θ·x with ‖θ‖ ≤ norm_bound, learned by ridge regression.
 
@@ -59,7 +63,8 @@ class Linear:
     `sample` draws θ from N(θ̄, β V⁻¹). The paper prints √β·V for the covariance, a slip: it would
     explore most where most is known.
 
-    The truth kept is V and Σ x y; V⁻¹ is derived from V afresh every few thousand rows.
+    The truth kept is V and Σ x y; V⁻¹ is derived from V afresh every few thousand rows. The prior
+    is λI and 0 until `settle` makes it what is known by then; ln det V stays relative to λI.
 
     Examples
     --------
@@ -103,7 +108,7 @@ class Linear:
         self.radius_form = radius
         self.scale = number("scale", scale, low=0.0)
         self.within = within
-        _, confidence, workspace, _ = _compiled()
+        _, confidence, workspace, _ = compiled()
         settings = (
             self.norm_bound,
             self.feature_bound,
@@ -115,8 +120,9 @@ class Linear:
             confidence.PRINTED * (radius == "printed") + confidence.BALL * (within == "ball"),
         )
         self._learner: FloatArray = workspace.learner(self.dim, self.regularization, settings)
+        self._prior: FloatArray | None = None  # a learner, once something was settled
         self._scored: tuple[FloatArray, int, int] | None = None
-        self._limit = self.feature_bound * (1.0 + 1e-9)  # rounding of features scaled to the bound
+        self._limit = limit_of(self.feature_bound)
 
     @classmethod
     def tuned(cls, dim: int, **settings: Any) -> Self:
@@ -131,66 +137,49 @@ class Linear:
         return {**vars(self), "_scored": None}  # scratch is neither copied nor sent anywhere
 
     @property
-    def rows(self) -> int:
-        """How many rows were learned."""
-        return int(self._learner[2 * self._learner.shape[1] + 2, _compiled()[0].ROWS])
+    def rows(self) -> float:
+        """How many rows were learned; what was forgotten in part counts in part."""
+        return learner.rows(self._learner)
 
     @property
     def theta(self) -> FloatArray:
         """The ridge estimate θ̄."""
-        return self._learner[2 * self._learner.shape[1] + 1, : self.dim].copy()
+        return learner.theta(self._learner, self.dim)
 
     @property
     def precision(self) -> FloatArray:
         """V = λI + Σ x xᵀ."""
-        V: FloatArray = _compiled()[1].precision_of(self._learner, _arena(self.dim), self.dim)
-        return V
+        return learner.precision(self._learner, self.dim)
 
     @property
     def radius(self) -> float:
         """√β, the radius of the ellipsoid in the norm of V."""
-        return float(_compiled()[1].radius_of(self._learner, self.dim))
-
-    def _rows(self, features: Any) -> FloatArray:
-        X = features if type(features) is np.ndarray and features.dtype is FLOAT64 else None
-        if X is None or not X.flags.c_contiguous or X.ndim != 2:
-            X = floats("features", features, ndim=2)
-        if X.shape[1] != self.dim:
-            raise ValueError(
-                f"features have {X.shape[1]} columns, but this belief has dim={self.dim}"
-            )
-        return X
-
-    def _refuse(self, X: FloatArray, row: int) -> None:
-        raise ValueError(
-            f"features[{row}] has norm {np.linalg.norm(X[row]):.6g}, beyond "
-            f"feature_bound={self.feature_bound:g}: scale the features or raise the bound"
-        )
+        return float(compiled()[1].radius_of(self._learner, self.dim))
 
     def _check(self, X: FloatArray) -> None:
-        row = _compiled()[3].first_bad(X, self._limit, np.empty(0))[0]
+        row = compiled()[3].first_bad(X, self._limit, np.empty(0))[0]
         if row >= 0:
-            self._refuse(X, row)
+            raise beyond(X, row, self.feature_bound)
 
-    def mean(self, features: npt.ArrayLike) -> FloatArray:
-        """θ̄·x for each arm."""
-        X = self._rows(features)
+    def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """θ̄·x for each arm; groups make no difference here."""
+        X = shaped(features, self.dim)
         self._check(X)
         return X @ self.theta
 
-    def upper(self, features: npt.ArrayLike) -> FloatArray:
+    def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The exact maximum of θ·x over the confidence set, capped at `mean_bound`.
 
         Where ellipsoid and ball do not meet, the set is empty, and each arm gets its mean under
         the ridge estimate constrained to the ball, which the maximum tends to as they part.
         """
-        X = self._rows(features)
-        _, confidence, workspace, _ = _compiled()
+        X = shaped(features, self.dim)
+        _, confidence, workspace, _ = compiled()
         arena = workspace.arena(self.dim, len(X))
         result: FloatArray
         result, bad = confidence.upper_rows(self._learner, arena, X, self._limit)
         if bad >= 0:
-            self._refuse(X, bad)
+            raise beyond(X, bad, self.feature_bound)
         if self.dim >= _MANY:
             self._scored = (arena, len(X), workspace.uses())
         return result
@@ -200,7 +189,7 @@ class Linear:
 
         With many features that is most of the work of learning them.
         """
-        kernels, _, workspace, _ = _compiled()
+        kernels, _, workspace, _ = compiled()
         arena, n, uses = self._scored or (np.empty(0), 0, -1)
         if uses != workspace.uses() or not 0 < len(X) <= kernels.CHUNK:
             return None
@@ -212,67 +201,75 @@ class Linear:
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of θ from N(θ̄, β V⁻¹)."""
         noise = rng.standard_normal(self.dim)
-        theta: FloatArray = _compiled()[1].draw_theta(self._learner, _arena(self.dim), noise)
+        theta: FloatArray = compiled()[1].draw_theta(self._learner, scratch(self.dim), noise)
         return theta
 
-    def sample(self, features: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def sample(
+        self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
         """θ·x for each arm, for one draw of θ from N(θ̄, β V⁻¹)."""
-        X = self._rows(features)
+        X = shaped(features, self.dim)
         self._check(X)
         return X @ self.draw(rng)
 
     def learn(
-        self,
-        features: npt.ArrayLike,
-        rewards: npt.ArrayLike,
-        groups: npt.NDArray[Any] | None = None,
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
-        """Add any number of rows; groups make no difference here."""
-        del groups
-        X = self._rows(features)
+        """Add any number of rows."""
+        X = shaped(features, self.dim)
         y = np.ascontiguousarray(rewards, dtype=np.float64)
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
-        kernels, arms = _compiled()[0], None
+        kernels, arms = compiled()[0], None
         if self._scored is not None:
             arms, arena = self._arms_scored(X), self._scored[0]
             self._scored = None
         if arms is not None and np.isfinite(y).all():
             kernels.learn_scored(self._learner, arena, self.dim, arms, y)
             return
-        row, reward = kernels.learn_rows(self._learner, _arena(self.dim), X, y, self._limit)
+        row, reward = kernels.learn_rows(self._learner, scratch(self.dim), X, y, self._limit)
         if row >= 0:
-            self._refuse(X, row)
+            raise beyond(X, row, self.feature_bound)
         if reward >= 0:
             raise ValueError(f"rewards[{reward}] is {y[reward]}; every entry must be finite")
 
+    def _start(self) -> FloatArray:
+        """A learner that knows the prior alone."""
+        if self._prior is not None:
+            return learner.copied(self._prior)
+        return learner.fresh(self._learner, self.dim, self.regularization)
+
     def refit(
-        self,
-        features: npt.ArrayLike,
-        rewards: npt.ArrayLike,
-        groups: npt.NDArray[Any] | None = None,
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Start again from the prior with these rows."""
-        fresh = Linear.restore(self.state() | {"learner": None})
+        fresh = copy(self)
+        fresh._learner = self._start()
         fresh.learn(features, rewards, groups)
         self._learner, self._scored = fresh._learner, None
+
+    def forget(self, factor: float) -> None:
+        """Let the rows learned count `factor` of what they did.
+
+        The radius is that of weighted rows: valid at any one time, if θ* has not moved.
+        """
+        if check_factor(factor) < 1.0:
+            new = learner.discounted(self._learner, self._start(), self.dim, float(factor))
+            self._learner, self._scored = new, None
+
+    def settle(self) -> None:
+        """Let what is known now be the prior."""
+        self._prior = learner.copied(self._learner)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
         return seal(
             "linear",
             {
-                "dim": self.dim,
-                "regularization": self.regularization,
-                "noise": self.noise,
-                "norm_bound": self.norm_bound,
-                "feature_bound": self.feature_bound,
-                "mean_bound": self.mean_bound,
-                "delta": self.delta,
+                **{name: getattr(self, name) for name in ("dim", *_SETTINGS)},
                 "radius": self.radius_form,
-                "scale": self.scale,
-                "within": self.within,
                 "learner": pack(self._learner),
+                "prior": None if self._prior is None else pack(self._prior),
             },
         )
 
@@ -280,20 +277,21 @@ class Linear:
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("linear", state)
-        settings = ("regularization", "noise", "norm_bound", "feature_bound", "mean_bound", "delta")
         belief = cls(
             entry(state, "dim"),
             radius=entry(state, "radius"),
-            scale=entry(state, "scale"),
-            within=entry(state, "within"),
-            **{name: entry(state, name) for name in settings},
+            **{name: entry(state, name) for name in _SETTINGS},
         )
-        if entry(state, "learner") is not None:
-            learner = unpack(state, "learner")
-            if learner.shape != belief._learner.shape:
-                raise ValueError(
-                    f"state entry 'learner' has shape {learner.shape}, "
-                    f"dim={belief.dim} needs {belief._learner.shape}"
-                )
-            belief._learner[:] = learner
+        belief._learner = belief._unpack(state, "learner")
+        if entry(state, "prior") is not None:
+            belief._prior = belief._unpack(state, "prior")
         return belief
+
+    def _unpack(self, state: Mapping[str, Any], name: str) -> FloatArray:
+        saved = unpack(state, name)
+        if saved.shape != self._learner.shape:
+            raise ValueError(
+                f"state entry {name!r} has shape {saved.shape}, "
+                f"dim={self.dim} needs {self._learner.shape}"
+            )
+        return learner.copied(saved)

@@ -25,6 +25,15 @@ def first_bad(rows: FloatArray, bound: float, rewards: FloatArray) -> tuple[int,
 
 
 @compiled
+def all_within(values: FloatArray, bound: float) -> bool:
+    """Whether no entry is beyond ±bound, or no number."""
+    fine = True
+    for i in range(values.shape[0]):
+        fine &= abs(values[i]) <= bound
+    return fine
+
+
+@compiled
 def first_wrong(
     arms: IntArray, rewards: FloatArray, done: BoolArray, learned: BoolArray
 ) -> tuple[int, int]:

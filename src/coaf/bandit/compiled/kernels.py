@@ -266,3 +266,9 @@ def learn_rows(
             S[dp + REWARD, j] = rewards[first + j]
         absorb(M, Q, d, X, 0, count, S, E)
     return -1, -1
+
+
+@compiled
+def derive(learner: FloatArray, d: int) -> None:
+    """`refresh` for a learner's array in which no rows wait."""
+    refresh(block(learner), d)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from coaf.bandit.actions import Actions, Groups, Listed
+from coaf.bandit.actions import Actions, Listed
 from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.groups import Groups
 from coaf.bandit.latency import Latency, Table
 from coaf.bandit.subsets import as_mask
 

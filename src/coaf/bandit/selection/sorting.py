@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coaf.bandit.actions import Actions, AnySubset, AtMost, Exactly, Grouped, Groups, Label, OneOf
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Exactly, Grouped, OneOf
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
+from coaf.bandit.groups import Groups, Label, innermost
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ def limits_of(actions: Actions, n: int, groups: Groups | None) -> Limits | None:
     if type(actions) is OneOf:
         return Limits(1, 1)
     if type(actions) is Grouped:
+        assert groups is not None  # `Grouped.check` has seen to it
         return Limits(0, n, _members(actions, groups))
     return None
 
 
-def _members(actions: Grouped, groups: Groups | None) -> tuple[tuple[IntArray, int], ...]:
+def _members(actions: Grouped, groups: Groups) -> tuple[tuple[IntArray, int], ...]:
     members: dict[Label, list[int]] = {}
-    for arm, label in enumerate(np.asarray(groups).tolist()):
+    for arm, label in enumerate(innermost(groups)):
         members.setdefault(label, []).append(arm)
     limited = ((arms, actions.limit_of(label)) for label, arms in members.items())
     return tuple(

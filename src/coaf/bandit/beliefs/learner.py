@@ -1,0 +1,62 @@
+"""The array that a linear belief keeps, as Python sees it; `compiled/kernels.py` has its layout."""
+
+import functools
+from typing import Any
+
+from coaf.bandit.arrays import FloatArray
+
+
+@functools.cache
+def compiled() -> tuple[Any, Any, Any, Any]:
+    """The modules that load numba, on first use; not held by beliefs, which must pickle."""
+    from coaf.bandit.compiled import confidence, guards, kernels, workspace
+
+    return kernels, confidence, workspace, guards
+
+
+def scratch(dim: int) -> Any:
+    """The arena that kernels work in, for one call."""
+    return compiled()[2].arena(dim, 1)
+
+
+def rows(learner: FloatArray) -> float:
+    """How many rows were learned."""
+    return float(learner[2 * learner.shape[1] + 2, compiled()[0].ROWS])
+
+
+def theta(learner: FloatArray, dim: int) -> FloatArray:
+    """The ridge estimate θ̄."""
+    return learner[2 * learner.shape[1] + 1, :dim].copy()
+
+
+def precision(learner: FloatArray, dim: int) -> FloatArray:
+    """V, with the rows that wait to be folded in."""
+    V: FloatArray = compiled()[1].precision_of(learner, scratch(dim), dim)
+    return V
+
+
+def fresh(learner: FloatArray, dim: int, regularization: float) -> FloatArray:
+    """A learner with the same settings that knows nothing yet."""
+    settings = learner[2 * learner.shape[1] + 3]
+    result: FloatArray = compiled()[2].learner(dim, regularization, tuple(settings[:8]))
+    return result
+
+
+def copied(learner: FloatArray) -> FloatArray:
+    """A copy that lies in memory as kernels like it."""
+    result: FloatArray = compiled()[2].unset(*learner.shape)
+    result[:] = learner
+    return result
+
+
+def discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) -> FloatArray:
+    """The learner whose V, Σ x y and rows are the prior's plus `factor` of what came since."""
+    kernels, top = compiled()[0], 2 * learner.shape[1]
+    V, V0 = precision(learner, dim), precision(prior, dim)
+    result = copied(prior)
+    result[:dim, :dim] = V0 + factor * (V - V0)
+    for row, columns in ((top, slice(dim)), (top + 2, kernels.ROWS)):
+        result[row, columns] += factor * (learner[row, columns] - prior[row, columns])
+    result[top + 2, kernels.WAITING] = 0.0
+    kernels.derive(result, dim)
+    return result
