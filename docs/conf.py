@@ -9,6 +9,13 @@ extensions = ["myst_parser", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "study_results.md", "speed_results.md", "movielens_results.md"]
+exclude_patterns = [
+    "_build",
+    "study_results.md",
+    "speed_results.md",
+    "movielens_results.md",
+    "beliefs_results.md",
+    "beliefs/*_results.md",
+]
 html_theme = "furo"
 html_title = "coaf"

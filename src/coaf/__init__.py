@@ -4,8 +4,20 @@ from typing import TYPE_CHECKING, Any
 
 from coaf.bandit.actions import AnySubset, AtMost, Capped, Exactly, Grouped, Listed, OneOf
 from coaf.bandit.baselines import TakeAll, Threshold
-from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs import (
+    Drift,
+    Ensemble,
+    Finite,
+    Kernel,
+    Linear,
+    Logistic,
+    Mapped,
+    Nested,
+    Poisson,
+    Regression,
+)
 from coaf.bandit.beliefs.prior import start_from
+from coaf.bandit.choose import choose_belief
 from coaf.bandit.faults import BeliefError, BeliefWarning
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
@@ -30,14 +42,23 @@ __all__ = [
     "ByCount",
     "Capped",
     "Decision",
+    "Drift",
+    "Ensemble",
     "Exactly",
+    "Finite",
     "Fixed",
     "Grouped",
+    "Kernel",
     "Linear",
     "Listed",
+    "Logistic",
+    "Mapped",
     "Mean",
     "MemoryRoot",
+    "Nested",
     "OneOf",
+    "Poisson",
+    "Regression",
     "Renewal",
     "RobbinsMonro",
     "Round",
@@ -50,6 +71,7 @@ __all__ = [
     "Tree",
     "Truth",
     "Upper",
+    "choose_belief",
     "compare",
     "play",
     "start_from",

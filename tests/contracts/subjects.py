@@ -5,11 +5,24 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
+from coaf.bandit.beliefs import (
+    Drift,
+    Ensemble,
+    Finite,
+    Kernel,
+    Linear,
+    Logistic,
+    Mapped,
+    Nested,
+    Poisson,
+    Regression,
+)
 from coaf.bandit.beliefs.belief import Belief
-from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.groups import Groups, check_groups, innermost
 from coaf.bandit.index import Mean, Thompson, Truth
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
@@ -33,11 +46,21 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "fixed": lambda: COAF(dim=3, rate=Fixed(0.2)),
     "mean": lambda: COAF(dim=3, index=Mean()),
     "wide": lambda: COAF.paper(dim=70),
+    "logistic": lambda: COAF(belief=Logistic(3)),
+    "logistic, Thompson": lambda: COAF(belief=Logistic(3), index=Thompson(), draws=10),
+    "nested": lambda: COAF(belief=Nested(3), rate=MemoryRoot(size=3)),
+    "kernel": lambda: COAF(belief=Kernel(3), index=Thompson(), draws=3),
+    "drifting": lambda: COAF(belief=Drift(Linear.tuned(3), half_life=20)),
+    "regression": lambda: COAF(belief=Regression(3, Ridge(), copies=2)),
     "threshold": lambda: Threshold(0.35, dim=3),
     "threshold of unknown dim": lambda: Threshold(0.35),
     "threshold, Thompson": lambda: Threshold(0.35, dim=3, index=Thompson(), draws=10),
     "take all": TakeAll,
 }
+
+
+# Policies to which the order of rewards matters: they follow one after another, or forget.
+ORDERED = ("logistic", "logistic, Thompson", "drifting")
 
 
 def first_feature(features: FloatArray) -> FloatArray:
@@ -63,10 +86,29 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
         4, noise=0.5, norm_bound=3.0, feature_bound=2.0, mean_bound=5.0, regularization=0.3
     ),
     "certain": lambda: Linear(3, scale=0.0),
+    "finite": lambda: Finite(3, np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))),
+    "drift, half-life": lambda: Drift(Linear(3), half_life=50),
+    "drift, window": lambda: Drift(Linear(3), window=10),
+    "kernel": lambda: Kernel(3),
+    "kernel, few points": lambda: Kernel(2, points=7, kind="matern"),
+    "kernel, features and place": lambda: Kernel(4, space=(2, 3), space_length=0.3),
+    "mapped": lambda: Mapped(np.tanh, Linear(3, feature_bound=2.0), dim=3),
+    "nested": lambda: Nested(2),
+    "nested, fixed": lambda: Nested(5, variances="fixed"),
+    "nested, gaussian": lambda: Nested(3, family="gaussian"),
+    "nested, no groups": lambda: Nested(3, effects=()),
+    "logistic": lambda: Logistic(3),
+    "logistic, no intercept": lambda: Logistic(3, intercept=False),
+    "poisson": lambda: Poisson(10),
+    "regression, ridge": lambda: Regression(3, Ridge(), copies=2),
+    "regression, tree": lambda: Regression(2, DecisionTreeRegressor(min_samples_leaf=4), copies=2),
+    "ensemble": lambda: Ensemble(2, DecisionTreeRegressor(min_samples_leaf=4), copies=3),
 }
 
 # What `check_belief` is told of those beliefs that its defaults do not suit.
-CHECKED: dict[str, dict[str, Any]] = {}
+CHECKED: dict[str, dict[str, Any]] = {
+    name: {"exact_online": False} for name in ("logistic", "logistic, no intercept", "poisson")
+}
 
 LATENCIES: dict[str, Latency] = {
     "additive": Additive(base=5.0, each=1.0),

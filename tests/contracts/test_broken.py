@@ -160,7 +160,7 @@ class Drops(Greedy):
         (Altered(gap=-1e9), "gap is not seconds"),
         (Altered(propensities=np.full(3, 1.5)), "propensities are not probabilities"),
         (Rash(), "commit changed the estimates: only learn may"),
-        (PerCall(), "learn in two halves differs from learn at once"),
+        (PerCall(), "learn in pieces, in another order, differs from learn at once"),
         (Recommits(), "a second commit must raise ValueError, raised nothing"),
         (Relearns(), "a second reward for one arm must raise ValueError"),
         (Loses(), "restored policy decides differently: state.. misses something"),

@@ -22,6 +22,7 @@ from coaf.worlds import (
 from coaf.worlds.batch import Scene
 from coaf.worlds.movielens.films import Films
 from coaf.worlds.movielens.world import MovieLens
+from coaf.worlds.surfaces import Bumps, Growth, Sigmoid, Steps, Surface, Wave
 
 
 def films() -> Films:
@@ -40,6 +41,11 @@ def films() -> Films:
 # A new world supplies a line here, and inherits every promise.
 WORLDS: dict[str, Callable[[int], World]] = {
     "films": lambda seed: MovieLens(films(), components=3, seed=seed),
+    "surface": lambda seed: Surface(2, Bumps(), seed=seed),
+    "surface, successes": lambda seed: Surface(3, Sigmoid(), rewards="bernoulli", seed=seed),
+    "surface, counts": lambda seed: Surface(3, Growth(), rewards="poisson", setup=2.0, seed=seed),
+    "surface, steps": lambda seed: Surface(2, Steps(), noise=0.0, seed=seed),
+    "surface, wave": lambda seed: Surface(2, Wave(0.7, 1.0), seed=seed),
     "synthetic": lambda seed: Synthetic(dim=4, seed=seed),
     "synthetic, one feature": lambda seed: Synthetic(dim=1, arms=(1, 1), seed=seed),
     "synthetic, set-up and offset": lambda seed: Synthetic(

@@ -54,17 +54,25 @@ def floor_is_positive(latency: Latency, subsets: Iterable[BoolArray]) -> None:
     require(least > 0.0, latency, f"the floor of an entry round must be positive, is {least:g} s")
 
 
-def check_policy(policy: Any, rounds: Sequence[Round] | None = None, *, saved: bool = True) -> None:
+def check_policy(
+    policy: Any,
+    rounds: Sequence[Round] | None = None,
+    *,
+    saved: bool = True,
+    any_order: bool = True,
+) -> None:
     """Check anything with the three verbs, `state` and `restore`.
 
-    `rounds` are at least four entry rounds. `saved=False` is for an oracle, which has no state.
+    `rounds` are at least four entry rounds. `saved=False` is for an oracle, which has no state;
+    `any_order=False` for a belief to which the order of rewards matters, as one that forgets.
     """
     belief, kinds = getattr(policy, "belief", None), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
     some = [Round(some_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
     used = enumerate(rounds or some)
     keyed = [Round(r.features, r.latency, r.actions, groups=r.groups, key=f"#{i}") for i, r in used]
     checks = [decision_adds_up, decide_is_pure, only_learn_learns, policy_refuses]
-    for check in [*checks, policy_resumes] if saved else checks:
+    checks += [policy_resumes] * saved + [order_makes_no_difference] * any_order
+    for check in checks:
         check(deepcopy(policy), keyed, saved)
 
 
@@ -131,20 +139,26 @@ def decide_is_pure(policy: Any, rounds: Sequence[Round], saved: bool) -> None:
 
 
 def only_learn_learns(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
-    pieces, decisions = deepcopy(policy), [policy.decide(one) for one in rounds[:3]]
+    decisions = [policy.decide(one) for one in rounds[:3]]
     for decision in decisions[:2]:
         policy.commit(decision, _done(decision))
-        pieces.commit(decision, _done(decision))
     same = np.array_equal(policy.decide(rounds[2]).estimates, decisions[2].estimates)
     require(same, policy, "commit changed the estimates: only learn may")
-    for decision in decisions[:2]:
+
+
+def order_makes_no_difference(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
+    pieces, decisions = deepcopy(policy), [policy.decide(one) for one in rounds[:2]]
+    for decision in decisions:
+        policy.commit(decision, _done(decision))
+        pieces.commit(decision, _done(decision))
+    for decision in decisions:
         _score(policy, decision)
     for part in (slice(2, None), slice(0, 2)):
         _score(pieces, decisions[1], part)
         _score(pieces, decisions[0], part)
     a, b = policy.decide(rounds[2]), pieces.decide(rounds[2])
     same = close(a.estimates, b.estimates) and close(a.rate, b.rate)
-    require(same, policy, "learn in two halves differs from learn at once")
+    require(same, policy, "learn in pieces, in another order, differs from learn at once")
 
 
 def policy_refuses(policy: Any, rounds: Sequence[Round], saved: bool) -> None:

@@ -1,5 +1,24 @@
 """What is known of the mean reward; every belief is imported here, which registers it."""
 
+from coaf.bandit.beliefs.drift import Drift
+from coaf.bandit.beliefs.ensemble import Ensemble
+from coaf.bandit.beliefs.finite import Finite
+from coaf.bandit.beliefs.glm import Logistic, Poisson
+from coaf.bandit.beliefs.kernel import Kernel
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.mapped import Mapped
+from coaf.bandit.beliefs.nested import Nested
+from coaf.bandit.beliefs.regression import Regression
 
-__all__ = ["Linear"]
+__all__ = [
+    "Drift",
+    "Ensemble",
+    "Finite",
+    "Kernel",
+    "Linear",
+    "Logistic",
+    "Mapped",
+    "Nested",
+    "Poisson",
+    "Regression",
+]

@@ -1,0 +1,297 @@
+"""The finite belief: a list of functions, one of which is the mean reward."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.arrays import BoolArray, FloatArray, floats, number
+from coaf.bandit.beliefs.registry import register
+from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.groups import Groups
+from coaf.bandit.state import entry, pack, seal, unpack, unseal
+
+Function = Callable[[FloatArray], npt.ArrayLike]
+
+# Losses nearer than this, relatively, are ties: the order of a sum must not choose a function.
+_TIE = 1e-12
+_SETTINGS = ("noise", "mean_bound", "delta", "scale")
+
+
+@register("finite")
+class Finite:
+    """The mean reward is one of k given functions Ψ; rows rule out those that fit badly.
+
+    Parameters
+    ----------
+    dim
+        Number of features.
+    functions
+        Functions from features (n, dim), which they must not change, to mean rewards (n,). Or an
+        array (k, dim) whose rows θ stand for the linear functions θ·x.
+    noise
+        Sub-Gaussian scale σ of a reward around its mean (at most half its range).
+    mean_bound
+        The largest |mean reward| there is. Functions are cut off at ±mean_bound, which brings none
+        of them further from the truth.
+    delta
+        The set holds the truth ψ*, if it is in the list, at all times at once with probability
+        1 − δ.
+    scale
+        A factor on σ. Below 1 the guarantee is given up for speed of learning.
+
+    Notes
+    -----
+    With the cumulative loss L(ψ) = Σ (ψ(x) − y)² and weights w(ψ) ∝ exp(−L(ψ)/2σ²) that add up to
+    1, the confidence set is
+
+        {ψ : w(ψ) ≥ δ/k}  =  {ψ : L(ψ) − min L ≤ 2σ² [ln(k/δ) − ln Σ_ψ' exp(−(L(ψ') − min L)/2σ²)]}.
+
+    It holds ψ* because, for σ-subgaussian noise, exp((L(ψ*) − L(ψ))/2σ²) is a supermartingale for
+    every ψ, and so is their average 1/(k w(ψ*)): by Ville's inequality it ever exceeds 1/δ with
+    probability at most δ. The radius lies between 2σ² ln(1/δ) and 2σ² ln(k/δ).
+
+    The paper's set (the general case before `th: cmbub2`, from Russo and Van Roy 2013) is instead
+    {ψ : Σ (ψ(x) − ψ̄(x))² ≤ β̃} around the best fit ψ̄. Its β̃ = 8σ² ln(k/δ), at α = 0, is right
+    for a finite class, and with probability 1 − δ rather than 1 − 2δ; `lemma: eluder` slips where
+    it fits ψ̄ to one round more than it sums over, and its proof where β̃ counts rounds in place of
+    rows. The set here needs k numbers where that one needs k² (ψ̄ moves), and `th: cmbub2` covers
+    it: with probability 1 − 2δ every ψ in it has Σ (ψ − ψ*)² ≤ 12σ² ln(k/δ), and the proof only
+    uses that members of its set are no further than 4β̃ = 32σ² ln(k/δ) from ψ*.
+
+    `mean` is the paper's regression oracle, the function of least loss; before any row that is
+    functions[0]. `sample` draws a function with probability w: the posterior, under Gaussian noise
+    and a uniform prior. Those outside the set have less than δ of the weight between them.
+
+    `restore` imports the functions that a state names: restore only what you trust.
+
+    Examples
+    --------
+    >>> belief = Finite(2, [[1.0, 0.0], [0.0, 1.0]], noise=0.1)
+    >>> belief.upper([[0.9, 0.1], [0.1, 0.9]])
+    array([0.9, 0.9])
+    >>> belief.learn([[0.9, 0.1]], [0.8])
+    >>> belief.upper([[0.9, 0.1], [0.1, 0.9]])
+    array([0.9, 0.1])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        functions: Sequence[Function] | npt.ArrayLike,
+        *,
+        noise: float = 1.0,
+        mean_bound: float = 1.0,
+        delta: float = 0.05,
+        scale: float = 1.0,
+    ) -> None:
+        if dim < 1 or int(dim) != dim:
+            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
+        self.dim = int(dim)
+        self.noise = number("noise", noise, low=0.0)
+        self.mean_bound = number("mean_bound", mean_bound, above=0.0)
+        self.delta = number("delta", delta, above=0.0)
+        if self.delta >= 1.0:
+            raise ValueError(f"delta is {self.delta}; it must be less than 1")
+        self.scale = number("scale", scale, low=0.0)
+        self.functions, self.parameters = _class_of(functions, self.dim)
+        self.size = len(self.functions) if self.parameters is None else len(self.parameters)
+        self._prior, self._learned = np.zeros(self.size), np.zeros(self.size)
+
+    @property
+    def losses(self) -> FloatArray:
+        """L, the cumulative squared loss of each function, that of the prior included."""
+        return self._prior + self._learned
+
+    def _excess(self) -> tuple[FloatArray, BoolArray]:
+        """L − min L, and which functions share the least loss."""
+        losses = self.losses
+        least = losses.min()
+        excess = losses - least
+        return excess, excess <= _TIE * (self.mean_bound**2 + least)
+
+    def _chances(self) -> FloatArray:
+        """exp(−(L − min L)/2σ²)."""
+        excess, tied = self._excess()
+        s = self.scale * self.noise
+        return tied.astype(np.float64) if s == 0.0 else np.exp(-0.5 * excess / s / s)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights w ∝ exp(−L/2σ²), which add up to 1."""
+        weights: FloatArray = self._chances() / self._chances().sum()
+        return weights
+
+    @property
+    def radius(self) -> float:
+        """How much worse than the best a function may fit, and still be in the set."""
+        room = math.log(self.size / self.delta) - math.log(self._chances().sum())
+        return 2.0 * (self.scale * self.noise) ** 2 * room
+
+    @property
+    def members(self) -> BoolArray:
+        """Which functions are in the confidence set."""
+        excess, tied = self._excess()
+        return (excess <= self.radius) | tied
+
+    @property
+    def best(self) -> int:
+        """The function of least loss; the first, where several tie."""
+        return int(self._excess()[1].argmax())
+
+    def _values(self, X: FloatArray, which: Iterable[int]) -> FloatArray:
+        """ψ(x) within ±mean_bound, (functions, arms)."""
+        if self.parameters is not None:
+            values = self.parameters[list(which)] @ X.T
+        else:
+            values = np.array([self._value(X, i) for i in which])
+        return np.clip(values, -self.mean_bound, self.mean_bound)
+
+    def _value(self, X: FloatArray, i: int) -> FloatArray:
+        values = np.asarray(self.functions[i](X), dtype=np.float64)
+        # No ValueError: the function broke, not the caller, and policies can go on without it.
+        if values.shape != (n := len(X),):
+            raise RuntimeError(f"functions[{i}] gave shape {values.shape} for {n} arms, not ({n},)")
+        if not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            raise RuntimeError(f"functions[{i}] gave {values[row]} for features[{row}], {X[row]}")
+        return values
+
+    def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The best-fitting function's value for each arm; groups make no difference here."""
+        return self._values(check_features(features, self.dim), [self.best]).ravel()
+
+    def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The exact maximum over the confidence set, which holds the best-fitting function."""
+        X = check_features(features, self.dim)
+        values: FloatArray = self._values(X, np.flatnonzero(self.members)).max(axis=0)
+        return values
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """One function, drawn with probability w."""
+        sums = np.cumsum(self._chances())
+        found = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+        return min(found, self.size - 1)
+
+    def sample(
+        self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
+        """The values of one function drawn with probability w."""
+        return self._values(check_features(features, self.dim), [self.draw(rng)]).ravel()
+
+    def learn(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Add any number of rows."""
+        self._learned = self._added(self._learned, features, rewards)
+
+    def _added(self, learned: FloatArray, features: Any, rewards: Any) -> FloatArray:
+        X = check_features(features, self.dim)
+        y = check_rewards(rewards, len(X))
+        residuals = self._values(X, range(self.size)) - y
+        with np.errstate(over="ignore"):
+            # Row by row: learning in pieces adds the same numbers in the same order.
+            steps = np.hstack([learned[:, None], residuals**2])
+            new: FloatArray = np.add.accumulate(steps, axis=1)[:, -1]
+        if not np.isfinite(self._prior + new).all():
+            row = int(np.abs(y).argmax())
+            raise ValueError(f"rewards[{row}] is {y[row]:g}; its square must be a finite number")
+        return new
+
+    def refit(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Start again from the prior with these rows."""
+        self._learned = self._added(np.zeros(self.size), features, rewards)
+
+    def forget(self, factor: float) -> None:
+        """Let losses since the prior count `factor`: valid at any one time, if ψ* has not moved."""
+        self._learned = check_factor(factor) * self._learned
+
+    def settle(self) -> None:
+        """Let the present losses be the prior."""
+        self._prior, self._learned = self.losses, np.zeros(self.size)
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON; functions as the names they can be imported by.
+
+        Callable objects whose class has `state()` and `restore(state)` are saved through these.
+        """
+        return seal(
+            "finite",
+            {
+                **{name: getattr(self, name) for name in ("dim", *_SETTINGS)},
+                "functions": [_save(i, function) for i, function in enumerate(self.functions)],
+                "parameters": None if self.parameters is None else pack(self.parameters),
+                "prior": pack(self._prior),
+                "learned": pack(self._learned),
+            },
+        )
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        """The belief that `state` was taken from."""
+        state = unseal("finite", state)
+        functions: Any = [_load(saved) for saved in entry(state, "functions")]
+        if entry(state, "parameters") is not None:
+            functions = unpack(state, "parameters")
+        settings = {name: entry(state, name) for name in _SETTINGS}
+        belief = cls(entry(state, "dim"), functions, **settings)
+        for name in ("prior", "learned"):
+            saved, k = unpack(state, name), belief.size
+            if saved.shape != (k,):
+                raise ValueError(f"state entry {name!r} has shape {saved.shape} for {k} functions")
+            setattr(belief, f"_{name}", saved)
+        return belief
+
+
+def _class_of(functions: Any, dim: int) -> tuple[list[Function], FloatArray | None]:
+    """The functions, or the parameters of linear ones."""
+    given = list(functions) if isinstance(functions, Iterable) else []
+    if not given:
+        raise ValueError(f"functions is {functions!r}; it must be a list of at least one")
+    if any(map(callable, given)):
+        odd = [i for i, function in enumerate(given) if not callable(function)]
+        if odd:
+            raise ValueError(f"functions[{odd[0]}] is {given[odd[0]]!r}, which cannot be called")
+        return given, None
+    parameters = floats("functions", given, ndim=2)
+    if parameters.shape[1] != dim:
+        raise ValueError(f"functions has {parameters.shape[1]} columns for dim={dim}")
+    return [], parameters
+
+
+def _save(i: int, function: Any) -> Any:
+    kind = type(function)
+    object_ = hasattr(function, "state") and hasattr(kind, "restore")
+    thing = kind if object_ else function
+    name = f"{thing.__module__}:{getattr(thing, '__qualname__', kind.__qualname__)}"
+    try:
+        found = _imported(name)
+    except ValueError:
+        found = None
+    if found is not thing:
+        raise ValueError(
+            f"functions[{i}] cannot be saved: it is not found as {name}. Define it at the top "
+            "level of a module (not as a lambda, nor inside a function), or give an object whose "
+            "class has state() and restore(state)"
+        )
+    return {"class": name, "state": function.state()} if object_ else name
+
+
+def _load(saved: Any) -> Any:
+    if isinstance(saved, Mapping):
+        return _imported(entry(saved, "class")).restore(entry(saved, "state"))
+    return _imported(saved)
+
+
+def _imported(name: str) -> Any:
+    module, _, path = name.partition(":")
+    try:
+        return attrgetter(path)(import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"state names {name!r}, which cannot be imported: {error}") from None

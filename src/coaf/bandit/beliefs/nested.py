@@ -1,0 +1,274 @@
+"""The nested belief: what the first holes of a patch say about the rest of it."""
+
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.arrays import FloatArray, IntArray, number
+from coaf.bandit.beliefs.nested_gaussian import GaussianTable
+from coaf.bandit.beliefs.nested_groups import Tree, paths_of
+from coaf.bandit.beliefs.nested_known import Known
+from coaf.bandit.beliefs.nested_laplace import LogisticTable, flattened, sigmoid
+from coaf.bandit.beliefs.nested_variances import last_visit
+from coaf.bandit.beliefs.registry import register
+from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.groups import Groups
+from coaf.bandit.state import entry, seal, unseal
+
+Family = Literal["gaussian", "logistic"]
+_EFFECTS = {"gaussian": (0.3, 0.3), "logistic": (1.0, 1.0)}
+_SETTINGS = ("family", "effects", "noise", "variances", "scale", "width")
+_TABLES: dict[str, Any] = {"gaussian": GaussianTable, "logistic": LogisticTable}
+
+
+@register("nested")
+class Nested:
+    """Mean rewards from features and from effects of nested groups: squares, and patches in them.
+
+    The natural parameter is η = θ·x + θ₀ + b_square + c_patch with independent normal effects. A
+    reward is N(η, σ²), or 0 or 1 with probability sigmoid(η) of 1.
+
+    Parameters
+    ----------
+    dim
+        Number of features; a constant one is added. Their scale should be about 1.
+    family
+        "logistic" for rewards that are 0 or 1, or a share in between; "gaussian" for others.
+    effects
+        Standard deviations of the effects of groups, outermost first: (1, 1) for logistic and
+        (0.3, 0.3) for gaussian rewards unless given. As many as there are levels: (1,) has
+        patches alone, and () no groups at all.
+    noise
+        Standard deviation σ of a gaussian reward.
+    variances
+        "empirical": the above are guesses, and the variances are estimated from the rows
+        whenever these have grown by a fifth; "fixed": they are as given.
+    scale
+        Standard deviation of each coefficient of θ, a priori.
+    width
+        `upper` is this many standard deviations of η above its mean: by default, the upper end
+        of a 90 % interval.
+
+    Notes
+    -----
+    Group effects are integrated out exactly, one level after the other, so scores that come late
+    for a patch left behind reach all that is shared. Gaussian posteriors are exact. Logistic ones
+    are normal with the curvature at the mode (Laplace), around the mean to first order; learning
+    ends at the mode, however the rows came.
+
+    Labels beyond the number of levels only tell groups apart, the outermost first. An arm with
+    fewer labels, or none, is in outer groups that were never seen; arms without labels that are
+    scored together share them, and rows learned without labels each have their own.
+
+    `settle` keeps the groups and their labels. `leave` is for a new grid, where the same labels
+    stand for other groups.
+
+    Examples
+    --------
+    Two bad holes speak against the rest of their patch, less against their square, and least
+    against other squares:
+
+    >>> belief = Nested(1, variances="fixed")
+    >>> belief.learn([[0.5], [0.5]], [0.0, 0.0], groups=[[1, 1], [1, 1]])
+    >>> belief.mean([[0.5]] * 3, groups=[[1, 1], [1, 2], [2, 1]]).round(2)
+    array([0.12, 0.17, 0.21])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        family: Family = "logistic",
+        effects: Sequence[float] | None = None,
+        noise: float = 0.5,
+        variances: Literal["empirical", "fixed"] = "empirical",
+        scale: float = 2.5,
+        width: float = 1.645,
+    ) -> None:
+        if dim < 1 or int(dim) != dim:
+            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
+        if family not in _TABLES:
+            raise ValueError(f'family is {family!r}; it must be "gaussian" or "logistic"')
+        if variances not in ("empirical", "fixed"):
+            raise ValueError(f'variances is {variances!r}; it must be "empirical" or "fixed"')
+        self.dim, self.family, self.variances = int(dim), family, variances
+        effects = _EFFECTS[family] if effects is None else effects
+        self.effects = tuple(number(f"effects[{i}]", e, above=0.0) for i, e in enumerate(effects))
+        self.noise = number("noise", noise, above=0.0)
+        self.scale = number("scale", scale, above=0.0)
+        self.width = number("width", width, low=0.0)
+        last = (self.noise,) if family == "gaussian" else ()
+        self._guess = 2.0 * np.log(np.array([*self.effects, *last]))
+        ridge = np.diag([*[self.scale**-2.0] * (self.dim + 1), 0.0])
+        tree = Tree.empty(len(self.effects))
+        self._prior = Known(tree, _TABLES[family].empty(ridge, tree), self._guess, 0)
+        self._know(self._prior)
+
+    def _know(self, known: Known) -> None:
+        self._posterior, self._known = known.posterior(), known
+
+    @property
+    def rows(self) -> int:
+        """How many rows were learned, forgotten or not."""
+        return self._known.rows
+
+    @property
+    def theta(self) -> FloatArray:
+        """The posterior mean of the coefficients; last, the intercept."""
+        return self._posterior.theta.copy()
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations in use: of effects, outermost first, and of gaussian noise."""
+        return np.sqrt(self._known.variances)
+
+    def _forms(
+        self, features: npt.ArrayLike, groups: Groups | None
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """η = z·(θ, −1) + Σ a_l ε_l for each arm: z, a, and which ε it is."""
+        X = check_features(features, self.dim)
+        seats = self._known.tree.seats(groups, len(X))
+        F, a = self._posterior.forms(seats.nodes)
+        Z = F[seats.which]
+        Z[:, : self.dim] += X
+        Z[:, self.dim] += 1.0
+        return Z, a[seats.which], seats.shared[seats.which]
+
+    def _marginals(
+        self, features: npt.ArrayLike, groups: Groups | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """The mean and variance of each arm's η."""
+        Z, a, _ = self._forms(features, groups)
+        half = Z[:, :-1] @ self._posterior.root.T
+        variance = np.einsum("ij,ij->i", half, half) + np.einsum("ij,ij->i", a, a)
+        return Z @ self._posterior.v, variance
+
+    def moments(
+        self, features: npt.ArrayLike, groups: Groups | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """The mean (n,) and covariance (n, n) of the arms' η: what is shared, and what is not.
+
+        η is the mean reward itself, or for logistic rewards its logit. Arms of one patch share
+        its effect, seen or not, and all share the uncertainty of θ.
+        """
+        Z, a, shared = self._forms(features, groups)
+        half = Z[:, :-1] @ self._posterior.root.T
+        covariance = half @ half.T
+        for level in range(a.shape[1]):
+            same = shared[:, level, None] == shared[:, level]
+            covariance += np.where(same, np.outer(a[:, level], a[:, level]), 0.0)
+        return Z @ self._posterior.v, covariance
+
+    def _reward(self, eta: FloatArray) -> FloatArray:
+        return sigmoid(eta) if self.family == "logistic" else eta
+
+    def _mean(self, m: FloatArray, variance: FloatArray) -> FloatArray:
+        return sigmoid(flattened(m, variance)) if self.family == "logistic" else m
+
+    def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The posterior mean reward of each arm, averaged over what is not known of η."""
+        return self._mean(*self._marginals(features, groups))
+
+    def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The reward at `width` standard deviations of η above its mean, or `mean` if larger."""
+        m, variance = self._marginals(features, groups)
+        top = self._reward(m + self.width * np.sqrt(variance))
+        return np.maximum(top, self._mean(m, variance))
+
+    def interval(
+        self, features: npt.ArrayLike, groups: Groups | None = None, *, level: float = 0.9
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends that hold each arm's mean reward with probability `level`."""
+        if not 0.0 < (level := number("level", level)) < 1.0:
+            raise ValueError(f"level is {level}; it must be between 0 and 1")
+        m, variance = self._marginals(features, groups)
+        far = NormalDist().inv_cdf(0.5 + 0.5 * level) * np.sqrt(variance)
+        return self._reward(m - far), self._reward(m + far)
+
+    def sample(
+        self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
+        """Mean rewards under one joint draw of θ and of all effects, of new groups too."""
+        Z, a, shared = self._forms(features, groups)
+        theta = self._posterior.theta + self._posterior.root.T @ rng.standard_normal(self.dim + 1)
+        noise = rng.standard_normal(int(shared.max(initial=-1)) + 1)
+        eta = Z @ np.append(theta, -1.0) + np.einsum("ij,ij->i", a, noise[shared])
+        return self._reward(eta)
+
+    def _learned(
+        self, start: Known, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
+    ) -> Known:
+        X = check_features(features, self.dim)
+        y = check_rewards(rewards, len(X))
+        if self.family == "logistic" and ((y < 0.0) | (y > 1.0)).any():
+            bad = int(((y < 0.0) | (y > 1.0)).argmax())
+            raise ValueError(f"rewards[{bad}] is {y[bad]:g}; a logistic reward is between 0 and 1")
+        paths = paths_of(groups, len(X))
+        Z, known = np.column_stack([X, np.ones(len(X))]), start
+        # Whether rows come one by one or together, variances are estimated from the same ones.
+        visit = last_visit(start.rows + len(y)) - start.rows
+        if self.variances == "empirical" and len(self._guess) and visit > 0:
+            known = known.added(Z[:visit], y[:visit], paths[:visit])
+            known = known.estimated(self._guess, self._prior.log_variances)
+            Z, y, paths = Z[visit:], y[visit:], paths[visit:]
+        return known.added(Z, y, paths).at_mode()
+
+    def learn(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Add rows, of any groups, in any order."""
+        self._know(self._learned(self._known, features, rewards, groups))
+
+    def refit(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Start again from the prior with these rows."""
+        self._know(self._learned(self._prior, features, rewards, groups))
+
+    def forget(self, factor: float) -> None:
+        """Let rows count `factor` of what they did; variances wait for their next estimate."""
+        if check_factor(factor) < 1.0:
+            self._know(self._known.discounted(self._prior, float(factor)).at_mode())
+
+    def settle(self) -> None:
+        """Let what is known now be the prior: of θ, of the groups seen, and of the variances.
+
+        Logistic rows are replaced by the squares that touch their likelihood at the mode, so that
+        they cost nothing from then on.
+        """
+        self._prior = self._known.settled()
+        self._know(self._prior)
+
+    def leave(self) -> None:
+        """Settle, and let labels stand for other groups from now on: a new grid.
+
+        What the groups left behind say of θ and of the variances stays.
+        """
+        self._prior = self._known.settled().left()
+        self._know(self._prior)
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        return seal(
+            "nested",
+            {
+                "dim": self.dim,
+                **{name: getattr(self, name) for name in _SETTINGS},
+                "effects": list(self.effects),
+                "known": self._known.state(),
+                "prior": self._prior.state(),
+            },
+        )
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        """The belief that `state` was taken from."""
+        state = unseal("nested", state)
+        belief = cls(entry(state, "dim"), **{name: entry(state, name) for name in _SETTINGS})
+        start = belief._prior
+        belief._prior = Known.restore(entry(state, "prior"), start)
+        belief._know(Known.restore(entry(state, "known"), start))
+        return belief

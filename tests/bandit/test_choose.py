@@ -1,0 +1,83 @@
+"""Which belief is recommended, and that the comparison is an honest one."""
+
+import numpy as np
+import pytest
+
+from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.choose import NOTHING, choose_belief
+
+pytest.importorskip("sklearn")
+
+
+def features(n: int = 300, dim: int = 2, seed: int = 0) -> FloatArray:
+    return np.random.default_rng(seed).uniform(-0.7, 0.7, size=(n, dim))
+
+
+def test_a_plane_is_linear() -> None:
+    X = features()
+    choice = choose_belief(X, X @ [0.8, -0.3] + 0.05 * np.random.default_rng(1).normal(size=300))
+    assert choice.name == "linear"
+    assert isinstance(choice.belief, Linear)
+    assert choice.belief.rows == 0
+
+
+def test_a_plane_beside_the_origin_needs_a_constant() -> None:
+    X = features()
+    rewards = 2.0 + X @ [0.8, -0.3] + 0.05 * np.random.default_rng(1).normal(size=300)
+    assert choose_belief(X, rewards).name == "linear with a constant"
+
+
+def test_a_steep_chance_is_logistic() -> None:
+    X = features(800)
+    chance = 1.0 / (1.0 + np.exp(6.0 - 15.0 * X[:, 0]))
+    rewards = (np.random.default_rng(1).random(800) < chance).astype(float)
+    assert choose_belief(X, rewards).name == "logistic"
+
+
+def test_a_checkerboard_is_for_trees_or_kernels() -> None:
+    X = features(400)
+    board = np.where((X[:, 0] > 0.0) == (X[:, 1] > 0.0), 0.9, 0.05)
+    choice = choose_belief(X, board + 0.1 * np.random.default_rng(1).normal(size=400))
+    assert choice.name in ("kernel", "regression (boosting)")
+    rows = {row["belief"]: row for row in choice.table}
+    assert rows[choice.name]["explained"] > 0.6
+    assert rows["linear with a constant"]["explained"] < 0.1
+
+
+def test_hidden_groups_are_for_nested() -> None:
+    X, labels = features(400), np.repeat(np.arange(40), 10)
+    rng = np.random.default_rng(1)
+    rewards = X[:, 0] + rng.normal(size=40)[labels] + 0.3 * rng.normal(size=400)
+    assert choose_belief(X, rewards, labels).name == "nested"
+
+
+def test_noise_is_nothing() -> None:
+    choice = choose_belief(features(), np.random.default_rng(3).normal(size=300))
+    assert choice.name == NOTHING
+    assert choice.belief is None
+    assert "tell nothing" in choice.why
+
+
+def test_the_table_reads_well_and_is_the_same_each_time() -> None:
+    X = features()
+    one, other = (choose_belief(X, X[:, 0]) for _ in range(2))
+    assert "<- recommended" in str(one)
+    assert str(one).splitlines()[-1] == one.why
+    for a, b in zip(one.table, other.table, strict=True):
+        assert a | {"us_per_row": 0} == b | {"us_per_row": 0}
+
+
+def test_a_recommended_belief_can_learn_at_once() -> None:
+    X = 30.0 + 400.0 * features(dim=3)  # stage coordinates, say
+    choice = choose_belief(X, X @ [0.01, 0.0, 0.02])
+    assert choice.belief is not None
+    choice.belief.learn(X, X @ [0.01, 0.0, 0.02])
+    assert np.isfinite(choice.belief.upper(X)).all()
+
+
+def test_too_little_to_choose_from() -> None:
+    with pytest.raises(ValueError, match="at least 50"):
+        choose_belief(features(20), np.zeros(20))
+    with pytest.raises(ValueError, match="rewards"):
+        choose_belief(features(60), np.zeros(59))
