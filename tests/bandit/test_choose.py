@@ -81,3 +81,46 @@ def test_too_little_to_choose_from() -> None:
         choose_belief(features(20), np.zeros(20))
     with pytest.raises(ValueError, match="rewards"):
         choose_belief(features(60), np.zeros(59))
+
+
+def test_features_far_longer_than_those_seen_are_still_scored() -> None:
+    X = features()
+    choice = choose_belief(X, X @ [0.8, -0.3])
+    assert choice.belief is not None
+    choice.belief.upper(1.5 * X)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.7])
+def test_rewards_that_never_differ_are_the_average(value: float) -> None:
+    choice = choose_belief(features(60), np.full(60, value))
+    assert choice.name == NOTHING
+    assert len(choice.table) == 1
+
+
+def test_one_success_is_no_reason_to_stop() -> None:
+    rewards = np.zeros(60)
+    rewards[7] = 1.0
+    choice = choose_belief(features(60), rewards)
+    assert choice.name == NOTHING
+    assert "kernel" in choice.skipped
+    assert "kernel could not learn these rows" in str(choice)
+
+
+def test_a_belief_that_cannot_take_the_features_is_skipped() -> None:
+    X = 1e4 * features(100)
+    choice = choose_belief(X, (X[:, 0] > 0.0).astype(float))
+    assert "scale the features" in choice.skipped["logistic"]
+    assert choice.name != NOTHING
+
+
+def test_a_mean_far_from_zero_is_learned() -> None:
+    X, labels = features(400), np.repeat(np.arange(40), 10)
+    rng = np.random.default_rng(1)
+    rewards = 1000.0 + X[:, 0] + rng.normal(size=40)[labels] + 0.3 * rng.normal(size=400)
+    choice = choose_belief(X, rewards, labels)
+    assert choice.name == "nested"
+    assert choice.belief is not None
+    choice.belief.learn(X, rewards, labels)
+    assert choice.belief.mean(X[:1], np.array([10**6])) == pytest.approx(1000.0, abs=2.0)
+    rows = {row["belief"]: row for row in choice.table}
+    assert rows["linear with a constant"]["explained"] > -0.1

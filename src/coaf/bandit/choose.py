@@ -37,18 +37,21 @@ class Choice:
     belief
         A fresh one, scaled to the rows but with none of them learned; None for the average.
     table
-        Flat rows, cheapest belief first: `belief`, `error` (root mean square, of rows held out),
+        Flat rows, simplest belief first: `belief`, `error` (root mean square, of rows held out),
         `explained` (the share of variance that it explains), `worse` and `worse_error` (how much
         larger its squared error is than the best's, and the standard error of that), `us_per_row`
         (to learn).
     why
         A sentence.
+    skipped
+        Beliefs that could not learn these rows, and why.
     """
 
     name: str
     belief: Belief | None
     table: list[dict[str, Any]]
     why: str
+    skipped: dict[str, str]
 
     def __str__(self) -> str:
         lines = [f"{'belief':22} {'error':>8} {'explained':>9} {'worse by':>19} {'us per row':>10}"]
@@ -59,7 +62,8 @@ class Choice:
                 f"{row['belief']:22} {row['error']:8.4f} {row['explained']:9.1%} {worse:>19} "
                 f"{row['us_per_row']:10.0f}{mark}"
             )
-        return "\n".join([*lines, self.why])
+        rest = [f"{name} could not learn these rows: {why}" for name, why in self.skipped.items()]
+        return "\n".join([*lines, *rest, self.why])
 
 
 def choose_belief(
@@ -72,7 +76,7 @@ def choose_belief(
     """Compare beliefs by how well they predict rows they have not learned, and recommend one.
 
     Five folds at random; every belief learns four of them and predicts the fifth. Settings come
-    from the rows learned alone. The recommendation is the cheapest belief whose squared error is
+    from the rows learned alone. The recommendation is the simplest belief whose squared error is
     not clearly larger than the best's: by no more than one standard error of their difference,
     row by row. It judges means alone; whether intervals hold, each belief's page says.
 
@@ -101,26 +105,47 @@ def choose_belief(
     labels = None if groups is None else check_groups(groups, len(X))
     if len(X) < 50:
         raise ValueError(f"features has {len(X)} rows; a comparison needs at least 50")
-    makers = candidates(X, y, labels)
+    makers = candidates(X, y, labels) if np.ptp(y) > 0.0 else {}
     fold = np.random.default_rng(seed).permutation(len(X)) % FOLDS
-    squares: dict[str, FloatArray] = {NOTHING: np.empty(len(X))}
-    seconds: dict[str, float] = dict.fromkeys([NOTHING, *makers], 0.0)
+    average = np.empty(len(X))
+    for held in range(FOLDS):
+        average[fold == held] = y[fold != held].mean()
+    squares, seconds, skipped = {NOTHING: (y - average) ** 2}, {NOTHING: 0.0}, {}
+    fresh: dict[str, Belief] = {}
+    for name, make in makers.items():
+        try:
+            squares[name], seconds[name] = _held_out(make, X, y, labels, fold)
+            fresh[name] = make(X, y)
+        except (ArithmeticError, RuntimeError, ValueError) as error:
+            squares.pop(name, None)
+            skipped[name] = str(error)
+    return _recommend(squares, seconds, fresh, skipped)
+
+
+def _held_out(
+    make: Maker, X: FloatArray, y: FloatArray, labels: Groups | None, fold: npt.NDArray[np.int64]
+) -> tuple[FloatArray, float]:
+    """Squared errors of rows held out, and the seconds it took to learn."""
+    squares, seconds = np.empty(len(X)), 0.0
     for held in range(FOLDS):
         out, known = fold == held, fold != held
-        squares[NOTHING][out] = (y[out] - y[known].mean()) ** 2
-        for name, make in makers.items():
-            belief = make(X[known], y[known])
-            belief.mean(X[:1])  # code may have to be compiled or loaded first
-            start = time.perf_counter()
-            belief.learn(X[known], y[known], None if labels is None else labels[known])
-            means = belief.mean(X[out], None if labels is None else labels[out])
-            seconds[name] += time.perf_counter() - start
-            squares.setdefault(name, np.empty(len(X)))[out] = (y[out] - means) ** 2
-    return _recommend(squares, seconds, {name: make(X, y) for name, make in makers.items()})
+        belief = make(X[known], y[known])
+        belief.mean(X[:1])  # code may have to be compiled or loaded first
+        start = time.perf_counter()
+        belief.learn(X[known], y[known], None if labels is None else labels[known])
+        means = belief.mean(X[out], None if labels is None else labels[out])
+        seconds += time.perf_counter() - start
+        squares[out] = (y[out] - means) ** 2
+    if not np.isfinite(squares).all():
+        raise ArithmeticError("its predictions are not finite")
+    return squares, seconds
 
 
 def _recommend(
-    squares: dict[str, FloatArray], seconds: dict[str, float], fresh: dict[str, Belief]
+    squares: dict[str, FloatArray],
+    seconds: dict[str, float],
+    fresh: dict[str, Belief],
+    skipped: dict[str, str],
 ) -> Choice:
     best = min(squares, key=lambda name: float(squares[name].mean()))
     spread = float(squares[NOTHING].mean())
@@ -142,10 +167,10 @@ def _recommend(
     if name == NOTHING:
         why = "No belief predicts clearly better than the average: these features tell nothing."
     elif name == best:
-        why = f"{name} predicts best, and no cheaper belief comes within a standard error of it."
+        why = f"{name} predicts best, and no simpler belief comes within a standard error of it."
     else:
-        why = f"{name} is the cheapest belief within a standard error of the best, {best}."
-    return Choice(name, fresh.get(name), table, why)
+        why = f"{name} is the simplest belief within a standard error of the best, {best}."
+    return Choice(name, fresh.get(name), table, why, skipped)
 
 
 def with_constant(features: FloatArray) -> FloatArray:
@@ -154,7 +179,7 @@ def with_constant(features: FloatArray) -> FloatArray:
 
 
 def candidates(X: FloatArray, y: FloatArray, labels: Groups | None) -> dict[str, Maker]:
-    """Beliefs that could suit these rows, cheapest first."""
+    """Beliefs that could suit these rows, simplest first."""
     dim = X.shape[1]
     longest = float(np.linalg.norm(X, axis=1).max(initial=0.0)) or 1.0
     zero_one = bool(np.isin(y, (0.0, 1.0)).all())
@@ -190,19 +215,24 @@ def _linear(dim: int, longest: float, known: FloatArray) -> Linear:
     return Linear.tuned(
         dim,
         noise=_scale(known),
-        feature_bound=longest,
+        feature_bound=2.0 * longest,  # arms to come may be longer than those seen
         norm_bound=most / longest * np.sqrt(dim),
         mean_bound=most,
-        regularization=0.1 * longest**2,
+        # Little, because a mean far from 0 must not be shrunk.
+        regularization=1e-3 * longest**2,
     )
 
 
 def _nested(dim: int, family: Any, levels: int, known: FloatArray) -> Nested:
     if family == "logistic":
         return Nested(dim, family=family, effects=(0.7,) * levels)
-    scale = _scale(known)
+    scale, size = _scale(known), float(np.abs(known).mean())
     return Nested(
-        dim, family=family, effects=(0.5 * scale,) * levels, noise=scale, scale=2.5 * scale
+        dim,
+        family=family,
+        effects=(0.5 * scale,) * levels,
+        noise=scale,
+        scale=2.5 * max(scale, size),  # the intercept is a coefficient, too
     )
 
 

@@ -3,7 +3,9 @@
 from coaf.worlds.classic import ContextualBandit, Mortal, SemiBandit, Types
 from coaf.worlds.compare import compare
 from coaf.worlds.optimum import Optimum, optimum, optimum_by_approximation
+from coaf.worlds.patches import Patches
 from coaf.worlds.play import play
+from coaf.worlds.surfaces import Surface
 from coaf.worlds.synthetic import Synthetic
 from coaf.worlds.world import BulkWorld, World
 
@@ -12,7 +14,9 @@ __all__ = [
     "ContextualBandit",
     "Mortal",
     "Optimum",
+    "Patches",
     "SemiBandit",
+    "Surface",
     "Synthetic",
     "Types",
     "World",

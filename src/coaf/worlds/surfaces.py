@@ -36,7 +36,7 @@ class Surface:
     Attributes
     ----------
     mean_bound
-        The largest mean reward in the catalogue.
+        The largest mean reward in the catalogue, up or down.
 
     Examples
     --------
@@ -77,6 +77,10 @@ class Surface:
         self.items: FloatArray = sphere(rng, int(items), self.dim) * radii
         self._means = self.means(self.items)
         self.mean_bound = float(np.abs(self._means).max())
+        if rewards != "gaussian" and self._means.min() < 0.0:
+            raise ValueError(f"surface goes down to {self._means.min():g}; {rewards} means cannot")
+        if rewards == "bernoulli" and self._means.max() > 1.0:
+            raise ValueError(f"surface goes up to {self._means.max():g}; chances are at most 1")
 
     def means(self, features: FloatArray) -> FloatArray:
         """The surface at each arm."""
@@ -101,6 +105,11 @@ class Surface:
     def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
         """Rounds of a replicate one by one."""
         return self.batch(rounds, replicate).scenes()
+
+
+def _at_least(features: FloatArray, columns: int) -> None:
+    if features.shape[1] < columns:
+        raise ValueError(f"this surface needs {columns} features, got {features.shape[1]}")
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,7 @@ class Bumps:
     radius: float = 0.3
 
     def __call__(self, features: FloatArray) -> FloatArray:
+        _at_least(features, 2)
         hills = np.array([[0.5, 0.4], [-0.5, -0.4]])
         far = ((features[:, None, :2] - hills) ** 2).sum(axis=-1)
         result: FloatArray = self.height * np.exp(-far / (2.0 * self.radius**2)).sum(axis=1)
@@ -152,6 +162,7 @@ class Steps:
     bad: float = 0.05
 
     def __call__(self, features: FloatArray) -> FloatArray:
+        _at_least(features, 2)
         agree = (features[:, 0] > 0.0) == (features[:, 1] > 0.0)
         return np.where(agree, self.good, self.bad)
 
@@ -165,6 +176,7 @@ class Wave:
     frequency: float = 6.0
 
     def __call__(self, features: FloatArray) -> FloatArray:
+        _at_least(features, 2)
         along = np.cos(self.angle) * features[:, 0] + np.sin(self.angle) * features[:, 1]
         result: FloatArray = 0.5 + 0.45 * np.sin(self.frequency * along + self.phase)
         return result

@@ -222,6 +222,6 @@ def test_what_does_not_fit_together_is_refused() -> None:
         Mapped(quadratic(), Linear(5), examples=SEEN)
     belief = Mapped(roots, Linear(2), dim=2)
     before = json.dumps(belief.state())
-    with pytest.raises(ValueError, match=r"transformed features\[1, 0\] is nan"):
+    with pytest.raises(RuntimeError, match=r"map failed: transformed features\[1, 0\] is nan"):
         belief.learn([[0.1, 0.1], [-1.0, 0.1]], [0.0, 1.0])
     assert json.dumps(belief.state()) == before

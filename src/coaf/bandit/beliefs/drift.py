@@ -121,6 +121,9 @@ class Drift:
         self.half_life = None if half_life is None else number("half_life", half_life, low=1)
         self.window = None if window is None else int(window)
         self._kept: list[Rows] = []
+        for name in ("feature_bound", "mean_bound"):  # what holds for the belief holds here
+            if hasattr(belief, name):
+                setattr(self, name, getattr(belief, name))
 
     def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         """The belief's `mean`."""

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.beliefs.glm_rows import Recent
 from coaf.bandit.beliefs.links import Exponential, Link, Posterior, Sigmoid
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 
-_LONGEST = 1e3  # the norm beyond which a row drowns the prior in rounding
 _SPREAD = 2.0  # standard deviation of the intercept: from 0.02 to 0.98 around a rate of 0.5
 _SETTINGS = ("regularization", "width", "intercept", "typical", "mean_bound")
 
@@ -55,6 +55,7 @@ class GLM:
         elif self.typical is not None:
             raise ValueError(f"typical is {typical}, but without intercept it has no effect")
         self._prior = self._known = Posterior.of(theta, np.diag(ridge), 0.0)
+        self._recent = Recent.after(self._prior)
 
     @property
     def rows(self) -> float:
@@ -74,14 +75,7 @@ class GLM:
     def _rows(self, features: npt.ArrayLike) -> FloatArray:
         """Features as they are learned, with a constant one if there is an intercept."""
         X = check_features(features, self.dim)
-        if np.vdot(X, X) > _LONGEST**2:  # the quickest test; some row may be too long
-            norms = np.linalg.norm(X, axis=1)
-            if norms.max() > _LONGEST:
-                row = int(norms.argmax())
-                raise ValueError(
-                    f"features[{row}] has norm {norms[row]:.6g}, beyond {_LONGEST:g}: scale the "
-                    "features, so that most are within ±1"
-                )
+        check_scale(X)
         if not self.intercept:
             return X
         with_constant = np.ones((len(X), self.dim + 1))
@@ -145,29 +139,36 @@ class GLM:
     ) -> None:
         """Add rows one after another, in time that does not grow with how many there were."""
         X = self._rows(features)
-        self._known = self._known.learned(self.link, X, self._rewards(rewards, len(X)))
+        y = self._rewards(rewards, len(X))
+        self._recent, self._known = self._recent.add(self.link, self._known, X, y)
 
     def refit(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Start again from the prior with these rows, fitted together: what `learn` comes near."""
         X = self._rows(features)
-        self._known = self._prior.fitted(self.link, X, self._rewards(rewards, len(X)))
+        y = self._rewards(rewards, len(X))
+        chunks = ((X, y, 1.0),) if len(y) else ()
+        self._recent, self._known = Recent(self._prior, self._prior, chunks, len(y)).together(
+            self.link
+        )
 
     def forget(self, factor: float) -> None:
         """Let the information of the rows learned, H and Hθ̄, count `factor` of what it did."""
         if check_factor(factor) < 1.0:
             self._known = self._known.discounted(self._prior, float(factor))
+            self._recent = self._recent.discounted(self._prior, float(factor))
 
     def settle(self) -> None:
         """Let what is known now be the prior."""
         self._prior = self._known
+        self._recent = Recent.after(self._known)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
         settings = {name: getattr(self, name) for name in ("dim", *_SETTINGS)}
-        both = {"known": self._known.state(), "prior": self._prior.state()}
-        return seal(self.kind, {**settings, **both})
+        parts = {"known": self._known.state(), "prior": self._prior.state()}
+        return seal(self.kind, {**settings, **parts, "recent": self._recent.state()})
 
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
@@ -177,6 +178,7 @@ class GLM:
         size = belief.dim + belief.intercept
         belief._known = Posterior.restore(entry(state, "known"), size)
         belief._prior = Posterior.restore(entry(state, "prior"), size)
+        belief._recent = Recent.restore(entry(state, "recent"), size)
         return belief
 
 
@@ -208,7 +210,9 @@ class Logistic(GLM):
     The posterior is kept as N(θ̄, H⁻¹). A row moves θ̄ along H⁻¹x to the mode of its likelihood
     times that Gaussian, and on by the next term of Laplace's expansion, to the mean; its weight in
     H is the variance μ(1 − μ) there. `refit` does the same with all rows at once (iteratively
-    reweighted least squares), which `learn` comes near but does not equal. State is O(d²).
+    reweighted least squares), which `learn` comes near but does not equal: it does so with the last
+    4,096 rows whenever they have grown by a quarter, since weights given when more was expected
+    would be wrong for good. State is O(d²) and those rows.
 
     There is no guarantee in the worst case, as `Linear` has: widths are those of the Gaussian, and
     docs/beliefs/glm.md says how often they hold.

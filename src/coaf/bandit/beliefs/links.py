@@ -185,21 +185,21 @@ class Posterior:
                 C, since = _inverse(H), 0
         return Posterior(theta, H, C, self.rows + len(y), since)
 
-    def fitted(self, link: Link, X: FloatArray, y: FloatArray) -> "Posterior":
-        """All rows at once: Newton's method to the mode, and from there to the mean."""
+    def fitted(self, link: Link, X: FloatArray, y: FloatArray, w: FloatArray) -> "Posterior":
+        """All rows at once, weighted: Newton's method to the mode, and from there to the mean."""
         theta, H0 = self.theta, self.precision
 
         def loss(theta: FloatArray) -> float:
             eta, move = X @ theta, theta - self.theta
-            return float(0.5 * move @ H0 @ move + (link.log_partition(eta) - y * eta).sum())
+            return float(0.5 * move @ H0 @ move + w @ (link.log_partition(eta) - y * eta))
 
         def curvature(mu: FloatArray) -> FloatArray:
-            H: FloatArray = H0 + (X.T * link.variance(mu)) @ X
+            H: FloatArray = H0 + (X.T * (w * link.variance(mu))) @ X
             return H
 
         for _ in range(_STEPS):
             mu = link.mean(X @ theta)
-            gradient = H0 @ (theta - self.theta) + X.T @ (mu - y)
+            gradient = H0 @ (theta - self.theta) + X.T @ (w * (mu - y))
             step = np.linalg.solve(curvature(mu), gradient)
             gain, scale, before = float(gradient @ step), 1.0, loss(theta)
             # Far from the mode a whole step may overshoot; near it, the loss is all rounding.
@@ -215,10 +215,24 @@ class Posterior:
         mu = link.mean(X @ theta)
         H = curvature(mu)
         C = _inverse(H)
-        shift = 0.5 * C @ (X.T @ (link.skewness(mu) * np.einsum("ij,ij->i", X @ C, X)))
+        shift = 0.5 * C @ (X.T @ (w * link.skewness(mu) * np.einsum("ij,ij->i", X @ C, X)))
         size = math.sqrt(float(shift @ H @ shift) / len(shift))
         theta = theta - shift / max(1.0, size)  # as for one row: not beyond what is uncertain
-        return Posterior.of(theta, curvature(link.mean(X @ theta)), self.rows + len(y))
+        return Posterior.of(theta, curvature(link.mean(X @ theta)), self.rows + float(w.sum()))
+
+    def absorbed(
+        self, link: Link, theta: FloatArray, X: FloatArray, y: FloatArray, w: FloatArray
+    ) -> "Posterior":
+        """With these rows as they look from θ: their likelihood to second order around it."""
+        if not len(y):
+            return self
+        eta = X @ theta
+        mu = link.mean(eta)
+        weight = w * link.variance(mu)
+        H = self.precision + (X.T * weight) @ X
+        b = self.precision @ self.theta + X.T @ (w * (y - mu) + weight * eta)
+        centre = np.asarray(np.linalg.solve(H, b), dtype=np.float64)
+        return Posterior.of(centre, H, self.rows + float(w.sum()))
 
     def discounted(self, prior: "Posterior", factor: float) -> "Posterior":
         """The prior plus `factor` of the information, H and Hθ̄, that came since."""

@@ -46,10 +46,17 @@ def _fitted(transformer: Any, examples: FloatArray | None, seed: int) -> Any:
 
 
 def _transformed(transformer: Any, X: FloatArray) -> FloatArray:
-    """Its output as an array, dense and finite."""
-    mapped = transformer.transform(X) if _like_sklearn(transformer) else transformer(X)
-    dense = mapped.toarray() if hasattr(mapped, "toarray") else mapped
-    return floats("transformed features", dense, ndim=2)
+    """Its output as an array, dense and finite.
+
+    The features themselves were checked, so what goes wrong here is the map's own fault, and no
+    mistake of the caller's: a policy goes on without it.
+    """
+    try:
+        mapped = transformer.transform(X) if _like_sklearn(transformer) else transformer(X)
+        dense = mapped.toarray() if hasattr(mapped, "toarray") else mapped
+        return floats("transformed features", dense, ndim=2)
+    except ValueError as error:
+        raise RuntimeError(f"the feature map failed: {error}") from error
 
 
 @register("mapped")

@@ -14,7 +14,7 @@ from coaf.bandit.beliefs.nested_known import Known
 from coaf.bandit.beliefs.nested_laplace import LogisticTable, flattened, sigmoid
 from coaf.bandit.beliefs.nested_variances import last_visit
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 
@@ -202,6 +202,7 @@ class Nested:
         self, start: Known, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
     ) -> Known:
         X = check_features(features, self.dim)
+        check_scale(X)
         y = check_rewards(rewards, len(X))
         if self.family == "logistic" and ((y < 0.0) | (y > 1.0)).any():
             bad = int(((y < 0.0) | (y > 1.0)).argmax())

@@ -9,6 +9,7 @@ from coaf.bandit.arrays import FloatArray
 
 FIRST = 10
 SPREAD = 1.5  # standard deviation of a log variance, a priori
+_FAR = 12.0  # how far a log variance may be from its guess: a factor of 400 in τ
 _H, _STEPS, _LONGEST, _CLOSE = 0.05, 60, 2.0, 3e-3
 
 
@@ -62,6 +63,7 @@ def estimate(
     def height(u: FloatArray) -> float:
         return evidence(u) - 0.5 * float(np.sum((u - centre) ** 2)) / SPREAD**2
 
+    low, high = guess - _FAR, guess + _FAR  # rewards without noise would drive its variance to 0
     u, top = start, height(start)
     for _ in range(_STEPS):
         slope, bend = derivatives(height, u, top)
@@ -69,13 +71,15 @@ def estimate(
         curves = np.maximum(np.abs(curves), SPREAD**-2.0)
         step = axes @ ((slope @ axes) / curves)
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-300))
+        step = np.clip(u + step, low, high) - u
         while (reached := height(u + step)) < top and np.abs(step).max() > _CLOSE:
             step *= 0.5
         u, top = u + step, reached
         if np.abs(step).max() <= _CLOSE:
             break
     variance = (axes**2) @ (1.0 / curves)
-    return np.round(u + 0.5 * variance, 2) + 0.0
+    expected: FloatArray = np.clip(u + 0.5 * variance, low, high)
+    return np.round(expected, 2) + 0.0
 
 
 def derivatives(

@@ -16,6 +16,7 @@ from coaf.bandit.faults import LARGEST, BeliefWarning
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
+_LIGHTEST = 1e-12
 _COLUMNS = ("features", "rewards", "weights")
 
 
@@ -219,7 +220,8 @@ class Oracle:
         if check_factor(factor) < 1.0:
             X, y, w = self._first(self._count)
             factors = np.where(np.arange(self._count) < self._settled, 1.0, float(factor))
-            self._columns, self._known = (X, y, w * factors), None
+            # Never quite 0: regressors are not made for rows without weight.
+            self._columns, self._known = (X, y, np.maximum(w * factors, _LIGHTEST)), None
 
     def settle(self) -> None:
         """Let the rows learned so far be the prior."""

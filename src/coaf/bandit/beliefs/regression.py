@@ -30,7 +30,7 @@ class Regression(Oracle):
     noise
         Sub-Gaussian scale σ of a reward around its mean (at most half its range).
     mean_bound
-        The largest mean reward there is. Estimates are within ±mean_bound.
+        The largest mean reward there is. Estimates are within ±mean_bound; draws may pass it.
     delta
         The chance that `upper` is too low for an arm, if the regressor is a linear smoother of
         small bias. It is for one arm at one time, not for all at once as in `Linear`.

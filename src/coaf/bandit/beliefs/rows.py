@@ -82,3 +82,18 @@ def check_factor(factor: Any) -> float:
     if value > 1.0:
         raise ValueError(f"factor is {value}; it must be at most 1, which forgets nothing")
     return value
+
+
+LONGEST = 1e3  # the norm beyond which a row drowns a prior of unit scale in rounding
+
+
+def check_scale(X: FloatArray) -> None:
+    """For beliefs whose coefficients have a prior of unit scale."""
+    if np.vdot(X, X) > LONGEST**2:  # the quickest test; some row may be too long
+        norms = np.linalg.norm(X, axis=1)
+        if norms.max() > LONGEST:
+            row = int(norms.argmax())
+            raise ValueError(
+                f"features[{row}] has norm {norms[row]:.6g}, beyond {LONGEST:g}: scale the "
+                "features, so that most are within ±1"
+            )
