@@ -87,6 +87,9 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
     ),
     "certain": lambda: Linear(3, scale=0.0),
     "finite": lambda: Finite(3, np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))),
+    "finite, the paper's set": lambda: Finite(
+        3, np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3)), within="paper"
+    ),
     "drift, half-life": lambda: Drift(Linear(3), half_life=50),
     "drift, window": lambda: Drift(Linear(3), window=10),
     "kernel": lambda: Kernel(3),

@@ -284,7 +284,14 @@ def test_what_is_no_class_is_refused(functions: Any, message: str) -> None:
 
 
 def test_settings_are_checked() -> None:
-    for wrong in ({"noise": -1.0}, {"mean_bound": 0.0}, {"delta": 1.0}, {"scale": math.inf}):
+    numbers: list[dict[str, Any]] = [
+        {"noise": -1.0},
+        {"mean_bound": 0.0},
+        {"delta": 1.0},
+        {"scale": math.inf},
+        {"within": "ball"},
+    ]
+    for wrong in numbers:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Finite(3, [half], **wrong)
     with pytest.raises(ValueError, match="dim is 0"):
@@ -308,3 +315,21 @@ def test_a_broken_function_does_not_stop_a_policy(function: Any, message: str) -
     policy.commit(decision)
     with pytest.raises(BeliefError, match=message):
         policy.learn(decision, [0], [1.0])
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_papers_set_is_a_ball_around_the_best_fit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(-0.5, 0.5, size=(12, 2))
+    X, y = rng.uniform(-0.7, 0.7, size=(30, 2)), rng.uniform(-0.5, 0.5, size=30)
+    belief = Finite(2, theta, noise=0.2, within="paper")
+    belief.learn(X[:11], y[:11])
+    belief.learn(X[11:], y[11:])
+    values = theta @ X.T
+    best = int(((values - y) ** 2).sum(axis=1).argmin())
+    far = ((values - values[best]) ** 2).sum(axis=1)
+    tolerance = 8.0 * 0.2**2 * np.log(12 / 0.05)
+    assert belief.radius == pytest.approx(tolerance)
+    assert belief.members.tolist() == (far <= tolerance).tolist()
+    arms = rng.uniform(-0.7, 0.7, size=(5, 2))
+    assert belief.upper(arms) == pytest.approx((theta[far <= tolerance] @ arms.T).max(axis=0))

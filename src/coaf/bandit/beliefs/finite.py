@@ -1,25 +1,22 @@
 """The finite belief: a list of functions, one of which is the mean reward."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
-from operator import attrgetter
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import BoolArray, FloatArray, floats, number
+from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.beliefs.functions import Function, class_of, load_function, save_function
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
-Function = Callable[[FloatArray], npt.ArrayLike]
-
 # Losses nearer than this, relatively, are ties: the order of a sum must not choose a function.
 _TIE = 1e-12
-_SETTINGS = ("noise", "mean_bound", "delta", "scale")
+_SETTINGS = ("noise", "mean_bound", "delta", "scale", "within")
 
 
 @register("finite")
@@ -43,11 +40,13 @@ class Finite:
         1 − δ.
     scale
         A factor on σ. Below 1 the guarantee is given up for speed of learning.
+    within
+        Which confidence set: "likelihood", the smaller one, or "paper", the paper's with β̃.
 
     Notes
     -----
     With the cumulative loss L(ψ) = Σ (ψ(x) − y)² and weights w(ψ) ∝ exp(−L(ψ)/2σ²) that add up to
-    1, the confidence set is
+    1, the confidence set within="likelihood" is
 
         {ψ : w(ψ) ≥ δ/k}  =  {ψ : L(ψ) − min L ≤ 2σ² [ln(k/δ) − ln Σ_ψ' exp(−(L(ψ') − min L)/2σ²)]}.
 
@@ -55,13 +54,14 @@ class Finite:
     every ψ, and so is their average 1/(k w(ψ*)): by Ville's inequality it ever exceeds 1/δ with
     probability at most δ. The radius lies between 2σ² ln(1/δ) and 2σ² ln(k/δ).
 
-    The paper's set (the general case before `th: cmbub2`, from Russo and Van Roy 2013) is instead
-    {ψ : Σ (ψ(x) − ψ̄(x))² ≤ β̃} around the best fit ψ̄. Its β̃ = 8σ² ln(k/δ), at α = 0, is right
-    for a finite class, and with probability 1 − δ rather than 1 − 2δ; `lemma: eluder` slips where
-    it fits ψ̄ to one round more than it sums over, and its proof where β̃ counts rounds in place of
-    rows. The set here needs k numbers where that one needs k² (ψ̄ moves), and `th: cmbub2` covers
-    it: with probability 1 − 2δ every ψ in it has Σ (ψ − ψ*)² ≤ 12σ² ln(k/δ), and the proof only
-    uses that members of its set are no further than 4β̃ = 32σ² ln(k/δ) from ψ*.
+    The paper's set (the general case before `th: cmbub2`, from Russo and Van Roy 2013),
+    within="paper", is {ψ : Σ (ψ(x) − ψ̄(x))² ≤ β̃} around the best fit ψ̄. Its β̃ = 8σ² ln(k/δ), at
+    α = 0, is right for a finite class, and with probability 1 − δ rather than 1 − 2δ;
+    `lemma: eluder` slips where it fits ψ̄ to one round more than it sums over, and its proof where
+    β̃ counts rounds in place of rows. It keeps k² numbers, as ψ̄ moves, where the smaller one
+    keeps k. `th: cmbub2` covers that one too: with probability 1 − 2δ every ψ in it has
+    Σ (ψ − ψ*)² ≤ 12σ² ln(k/δ), and the proof only uses that members of its set are no further
+    than 4β̃ = 32σ² ln(k/δ) from ψ*.
 
     `mean` is the paper's regression oracle, the function of least loss; before any row that is
     functions[0]. `sample` draws a function with probability w: the posterior, under Gaussian noise
@@ -88,6 +88,7 @@ class Finite:
         mean_bound: float = 1.0,
         delta: float = 0.05,
         scale: float = 1.0,
+        within: Literal["likelihood", "paper"] = "likelihood",
     ) -> None:
         if dim < 1 or int(dim) != dim:
             raise ValueError(f"dim is {dim!r}; it must be a positive integer")
@@ -98,14 +99,24 @@ class Finite:
         if self.delta >= 1.0:
             raise ValueError(f"delta is {self.delta}; it must be less than 1")
         self.scale = number("scale", scale, low=0.0)
-        self.functions, self.parameters = _class_of(functions, self.dim)
+        if within not in ("likelihood", "paper"):
+            raise ValueError(f'within is {within!r}; it must be "likelihood" or "paper"')
+        self.within = within
+        self.functions, self.parameters = class_of(functions, self.dim)
         self.size = len(self.functions) if self.parameters is None else len(self.parameters)
-        self._prior, self._learned = np.zeros(self.size), np.zeros(self.size)
+        # A row for each function: its loss and, for the paper's set, how far it is from the others.
+        self._prior = np.zeros((self.size, 1 + self.size * (within == "paper")))
+        self._learned = np.zeros_like(self._prior)
 
     @property
     def losses(self) -> FloatArray:
         """L, the cumulative squared loss of each function, that of the prior included."""
-        return self._prior + self._learned
+        return self._prior[:, 0] + self._learned[:, 0]
+
+    @property
+    def apart(self) -> FloatArray:
+        """Σ (ψ(x) − ψ̄(x))² over the rows, of each function from the best fit; the paper's set."""
+        return self._prior[:, 1 + self.best] + self._learned[:, 1 + self.best]
 
     def _excess(self) -> tuple[FloatArray, BoolArray]:
         """L − min L, and which functions share the least loss."""
@@ -128,13 +139,20 @@ class Finite:
 
     @property
     def radius(self) -> float:
-        """How much worse than the best a function may fit, and still be in the set."""
+        """How much worse than the best a function may fit, and still be in the set.
+
+        Within the paper's set it is β̃, how far from the best it may be.
+        """
+        if self.within == "paper":
+            return 8.0 * (self.scale * self.noise) ** 2 * math.log(self.size / self.delta)
         room = math.log(self.size / self.delta) - math.log(self._chances().sum())
         return 2.0 * (self.scale * self.noise) ** 2 * room
 
     @property
     def members(self) -> BoolArray:
         """Which functions are in the confidence set."""
+        if self.within == "paper":
+            return self.apart <= self.radius
         excess, tied = self._excess()
         return (excess <= self.radius) | tied
 
@@ -192,11 +210,13 @@ class Finite:
     def _added(self, learned: FloatArray, features: Any, rewards: Any) -> FloatArray:
         X = check_features(features, self.dim)
         y = check_rewards(rewards, len(X))
-        residuals = self._values(X, range(self.size)) - y
+        values, new = self._values(X, range(self.size)), learned.copy()
         with np.errstate(over="ignore"):
             # Row by row: learning in pieces adds the same numbers in the same order.
-            steps = np.hstack([learned[:, None], residuals**2])
-            new: FloatArray = np.add.accumulate(steps, axis=1)[:, -1]
+            for own, reward in zip(values.T, y, strict=True):
+                new[:, 0] += (own - reward) ** 2
+                if self.within == "paper":
+                    new[:, 1:] += (own[:, None] - own) ** 2
         if not np.isfinite(self._prior + new).all():
             row = int(np.abs(y).argmax())
             raise ValueError(f"rewards[{row}] is {y[row]:g}; its square must be a finite number")
@@ -206,7 +226,7 @@ class Finite:
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Start again from the prior with these rows."""
-        self._learned = self._added(np.zeros(self.size), features, rewards)
+        self._learned = self._added(np.zeros_like(self._prior), features, rewards)
 
     def forget(self, factor: float) -> None:
         """Let losses since the prior count `factor`: valid at any one time, if ψ* has not moved."""
@@ -214,7 +234,7 @@ class Finite:
 
     def settle(self) -> None:
         """Let the present losses be the prior."""
-        self._prior, self._learned = self.losses, np.zeros(self.size)
+        self._prior, self._learned = self._prior + self._learned, np.zeros_like(self._prior)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON; functions as the names they can be imported by.
@@ -225,7 +245,9 @@ class Finite:
             "finite",
             {
                 **{name: getattr(self, name) for name in ("dim", *_SETTINGS)},
-                "functions": [_save(i, function) for i, function in enumerate(self.functions)],
+                "functions": [
+                    save_function(i, function) for i, function in enumerate(self.functions)
+                ],
                 "parameters": None if self.parameters is None else pack(self.parameters),
                 "prior": pack(self._prior),
                 "learned": pack(self._learned),
@@ -236,62 +258,14 @@ class Finite:
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("finite", state)
-        functions: Any = [_load(saved) for saved in entry(state, "functions")]
+        functions: Any = [load_function(saved) for saved in entry(state, "functions")]
         if entry(state, "parameters") is not None:
             functions = unpack(state, "parameters")
         settings = {name: entry(state, name) for name in _SETTINGS}
         belief = cls(entry(state, "dim"), functions, **settings)
         for name in ("prior", "learned"):
-            saved, k = unpack(state, name), belief.size
-            if saved.shape != (k,):
-                raise ValueError(f"state entry {name!r} has shape {saved.shape} for {k} functions")
+            saved, wanted = unpack(state, name), belief._prior.shape
+            if saved.shape != wanted:
+                raise ValueError(f"state entry {name!r} has shape {saved.shape}, not {wanted}")
             setattr(belief, f"_{name}", saved)
         return belief
-
-
-def _class_of(functions: Any, dim: int) -> tuple[list[Function], FloatArray | None]:
-    """The functions, or the parameters of linear ones."""
-    given = list(functions) if isinstance(functions, Iterable) else []
-    if not given:
-        raise ValueError(f"functions is {functions!r}; it must be a list of at least one")
-    if any(map(callable, given)):
-        odd = [i for i, function in enumerate(given) if not callable(function)]
-        if odd:
-            raise ValueError(f"functions[{odd[0]}] is {given[odd[0]]!r}, which cannot be called")
-        return given, None
-    parameters = floats("functions", given, ndim=2)
-    if parameters.shape[1] != dim:
-        raise ValueError(f"functions has {parameters.shape[1]} columns for dim={dim}")
-    return [], parameters
-
-
-def _save(i: int, function: Any) -> Any:
-    kind = type(function)
-    object_ = hasattr(function, "state") and hasattr(kind, "restore")
-    thing = kind if object_ else function
-    name = f"{thing.__module__}:{getattr(thing, '__qualname__', kind.__qualname__)}"
-    try:
-        found = _imported(name)
-    except ValueError:
-        found = None
-    if found is not thing:
-        raise ValueError(
-            f"functions[{i}] cannot be saved: it is not found as {name}. Define it at the top "
-            "level of a module (not as a lambda, nor inside a function), or give an object whose "
-            "class has state() and restore(state)"
-        )
-    return {"class": name, "state": function.state()} if object_ else name
-
-
-def _load(saved: Any) -> Any:
-    if isinstance(saved, Mapping):
-        return _imported(entry(saved, "class")).restore(entry(saved, "state"))
-    return _imported(saved)
-
-
-def _imported(name: str) -> Any:
-    module, _, path = name.partition(":")
-    try:
-        return attrgetter(path)(import_module(module))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"state names {name!r}, which cannot be imported: {error}") from None

@@ -24,7 +24,7 @@ def next_fit(rows: int) -> int:
     Examples
     --------
     >>> [next_fit(n) for n in (0, 15, 16, 100, 10_000)]
-    [16, 16, 32, 115, 10128]
+    [16, 16, 32, 125, 10529]
     """
     at = 0
     while at <= rows:
