@@ -236,6 +236,23 @@ def test_the_regret_stays_below_its_bound() -> None:
     assert earned[-1] >= 0.9 * horizons[-1] * star  # the bound alone would allow to earn nothing
 
 
+@pytest.mark.parametrize(("scale", "held"), [(1.0, True), (4.0, False)])
+def test_members_are_near_the_truth(scale: float, held: bool) -> None:
+    """Within 12σ² ln(k/δ), which `th: cmbub2` rests on; a set four times too wide is caught."""
+    sigma, delta, far = 0.5, 0.05, 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        theta = rng.uniform(-0.7, 0.7, size=(24, 2))
+        X = rng.uniform(-0.7, 0.7, size=(200, 2))
+        belief = Finite(2, theta, noise=sigma, delta=delta, scale=scale)
+        belief.learn(X, X @ theta[0] + sigma * rng.standard_normal(200))
+        apart = ((theta - theta[0]) @ X.T) ** 2
+        far += bool(
+            apart.sum(axis=1)[belief.members].max() > 12.0 * sigma**2 * math.log(24 / delta)
+        )
+    assert (far <= 60 * 2 * delta) == held
+
+
 def test_saved_functions_are_those_imported() -> None:
     functions: list[Any] = [half, Wave(0.25)]
     belief = Finite(3, functions)

@@ -57,7 +57,7 @@ def _path(thing: Any, where: str) -> str:
     if module is None and isinstance(thing, np.ufunc):  # older NumPy does not tell
         module = "numpy"
     path = f"{module}:{getattr(thing, '__qualname__', getattr(thing, '__name__', ''))}"
-    if _found(path) is not thing:
+    if found_at(path) is not thing:
         raise ValueError(
             f"{where} is {thing!r}, which cannot be imported by name, so it could not be restored: "
             "define it at the top of a module, or give an estimator (with fit and get_params)"
@@ -65,7 +65,7 @@ def _path(thing: Any, where: str) -> str:
     return path
 
 
-def _found(path: str) -> Any:
+def found_at(path: str) -> Any:
     """What is at that path, None if there is nothing."""
     module, _, name = path.partition(":")
     try:
@@ -81,7 +81,7 @@ def _found(path: str) -> Any:
 
 
 def _named(path: str) -> Any:
-    found = _found(path)
+    found = found_at(path)
     if found is None:
         raise ValueError(f"state names {path!r}, which is not here")
     return found

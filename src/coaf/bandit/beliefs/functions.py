@@ -1,13 +1,12 @@
 """Functions that a belief is given: as a list, and saved by the names they are imported by."""
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from operator import attrgetter
 from typing import Any
 
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats
+from coaf.bandit.beliefs.estimators import found_at
 from coaf.bandit.state import entry
 
 Function = Callable[[FloatArray], npt.ArrayLike]
@@ -34,11 +33,7 @@ def save_function(i: int, function: Any) -> Any:
     object_ = hasattr(function, "state") and hasattr(kind, "restore")
     thing = kind if object_ else function
     name = f"{thing.__module__}:{getattr(thing, '__qualname__', kind.__qualname__)}"
-    try:
-        found = _imported(name)
-    except ValueError:
-        found = None
-    if found is not thing:
+    if found_at(name) is not thing:
         raise ValueError(
             f"functions[{i}] cannot be saved: it is not found as {name}. Define it at the top "
             "level of a module (not as a lambda, nor inside a function), or give an object whose "
@@ -54,8 +49,7 @@ def load_function(saved: Any) -> Any:
 
 
 def _imported(name: str) -> Any:
-    module, _, path = name.partition(":")
-    try:
-        return attrgetter(path)(import_module(module))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"state names {name!r}, which cannot be imported: {error}") from None
+    found = found_at(name)
+    if found is None:
+        raise ValueError(f"state names {name!r}, which cannot be imported")
+    return found

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,15 +15,13 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.cache import cache_folder
 from coaf.worlds.movielens import completion
-from coaf.worlds.movielens.completion import Completion, Floats32, complete
+from coaf.worlds.movielens.completion import Completion, Floats32, Progress, complete
 from coaf.worlds.movielens.ratings import DataError, Ratings
 
 # Of the 3,706 films of 1M, 3,416 have at least five ratings by published counts; the paper's 3,461
 # should be those with at least four.
 LEAST = 4
 COMPONENTS = 20  # kept, so that fewer can be chosen without preparing again
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

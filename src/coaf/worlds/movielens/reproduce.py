@@ -23,7 +23,6 @@ from coaf.worlds.statistics import growth, mean, share_of_optimum
 if TYPE_CHECKING:
     import xarray
 
-STAGES = ("downloading", "preparing", "playing", "sensitivity")
 Watch = Callable[[str, int, int | None], None]  # stage, done, of how many if that is known
 
 
