@@ -23,6 +23,7 @@ from coaf.bandit.beliefs import (
     Regression,
 )
 from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.budget import Budget
 from coaf.bandit.groups import Groups, check_groups, innermost
 from coaf.bandit.index import Mean, Thompson, Truth
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
@@ -31,6 +32,7 @@ from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, RobbinsMonro
 from coaf.bandit.select import best
+from coaf.bandit.stepwise import Stepwise
 from coaf.bandit.verbs import Policy
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -43,12 +45,16 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "memory root, Thompson": lambda: COAF(
         dim=3, index=Thompson(), rate=MemoryRoot(size=3), draws=10
     ),
+    "budget": lambda: COAF(dim=3, rate=Budget(400.0, rounds=40, size=3)),
+    "budget, Thompson": lambda: COAF(dim=3, index=Thompson(), rate=Budget(400.0, size=3), draws=10),
     "fixed": lambda: COAF(dim=3, rate=Fixed(0.2)),
     "mean": lambda: COAF(dim=3, index=Mean()),
     "wide": lambda: COAF.paper(dim=70),
     "logistic": lambda: COAF(belief=Logistic(3)),
     "logistic, Thompson": lambda: COAF(belief=Logistic(3), index=Thompson(), draws=10),
     "nested": lambda: COAF(belief=Nested(3), rate=MemoryRoot(size=3)),
+    "stepwise": lambda: Stepwise(Nested(3), size=3),
+    "stepwise, normal rewards": lambda: Stepwise(Nested(3, family="gaussian"), size=3, lag=2),
     "kernel": lambda: COAF(belief=Kernel(3), index=Thompson(), draws=3),
     "drifting": lambda: COAF(belief=Drift(Linear.tuned(3), half_life=20)),
     "regression": lambda: COAF(belief=Regression(3, Ridge(), copies=2)),

@@ -30,6 +30,12 @@ def _arrays(rewards: Any, arms: Any) -> tuple[FloatArray, IntArray]:
     return values, numbers
 
 
+def _check_parts(due: list[int], arms: IntArray) -> None:
+    for at, arm in enumerate(arms.tolist()):
+        if 0 <= arm < len(due) and (arms[: at + 1] == arm).sum() > due[arm]:
+            raise ValueError(f"arms[{at}] is {arm}, whose rewards are all in already")
+
+
 @dataclass(slots=True)
 class _Open:
     """What is known of an open decision. Until it is committed, `done` is what was chosen."""
@@ -39,6 +45,7 @@ class _Open:
     done: BoolArray
     missing: int  # how many of `done` have no reward yet
     learned: BoolArray | None = None  # which have; None while none has
+    parts: list[int] | None = None  # of arms that bring several rewards: how many are still due
 
 
 class Ledger:
@@ -73,7 +80,9 @@ class Ledger:
 
     def _new(self, decision: Decision) -> _Open:
         missing = int(np.count_nonzero(decision.chosen))
-        return _Open(decision.round.mark, False, decision.chosen, missing)
+        parts = decision.round.parts
+        due = None if parts is None else parts.tolist()
+        return _Open(decision.round.mark, False, decision.chosen, missing, parts=due)
 
     def check_commit(self, decision: Decision, executed: Any) -> BoolArray:
         """The mask of executed arms, or an error before anything has changed."""
@@ -110,10 +119,20 @@ class Ledger:
         if len(values) == 0:  # nothing to say of a decision to take nothing, which closed at once
             return indices, values
         found = self._find(decision) or self._new(decision)
+        if found.parts is not None:
+            _check_parts(found.parts, indices)
         checks, learned = guards(), found.learned
         if learned is None:
             learned = np.zeros(decision.round.n, dtype=np.bool_)
-        at, reason = checks.first_wrong(indices, values, found.done, learned)
+        if found.parts is None:
+            at, reason = checks.first_wrong(indices, values, found.done, learned)
+        else:  # one by one, as parts of an arm may come together
+            every = [
+                checks.first_wrong(indices[k : k + 1], values[k : k + 1], found.done, learned)
+                for k in range(len(indices))
+            ]
+            wrong = [k for k, (at, _) in enumerate(every) if at >= 0]
+            at, reason = (wrong[0], every[wrong[0]][1]) if wrong else (-1, checks.FINE)
         if at >= 0:
             arm, n = int(indices[at]), decision.round.n
             done = "executed" if found.committed else "chosen, and nothing is committed yet"
@@ -129,6 +148,10 @@ class Ledger:
 
     def learn(self, decision: Decision, arms: IntArray) -> None:
         found = self._open.get(decision.id) or self._new(decision)
+        if found.parts is not None:
+            for arm in arms.tolist():
+                found.parts[arm] -= 1
+            arms = np.unique(arms[[found.parts[arm] == 0 for arm in arms.tolist()]])
         found.missing -= len(arms)
         if found.missing or not found.committed:
             if found.learned is None:
@@ -152,6 +175,7 @@ class Ledger:
                 found.committed,
                 found.done.tolist(),
                 None if found.learned is None else found.learned.tolist(),
+                found.parts,
             ]
             for name, found in self._open.items()
         ]
@@ -160,9 +184,10 @@ class Ledger:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.commits = int(entry(state, "commits"))
         self._closed = set(entry(state, "closed"))
-        for name, mark, committed, done, learned in entry(state, "open"):
+        for name, mark, committed, done, learned, *more in entry(state, "open"):
             missing = sum(done) - sum(learned or ())
             found = _Open(tuple(mark), committed, np.array(done, dtype=np.bool_), missing)
+            found.parts = more[0] if more else None  # saved before arms could have parts
             if learned is not None:
                 found.learned = np.array(learned, dtype=np.bool_)
             self._open[name] = found

@@ -55,7 +55,7 @@ class MemoryRoot:
         return rate
 
 
-_FIELDS = ("features", "latency", "actions", "groups", "follows", "key")
+_FIELDS = ("features", "latency", "actions", "groups", "follows", "key", "parts")
 
 
 def save_round(round: Round) -> dict[str, Any]:
@@ -65,11 +65,20 @@ def save_round(round: Round) -> dict[str, Any]:
 
 def load_round(state: Mapping[str, Any]) -> Round:
     """The round that `save_round` was given."""
-    return Round(**{name: decode(entry(state, name)) for name in _FIELDS})
+    saved = {"parts": encode(None), **state}  # rounds saved before arms could have parts
+    return Round(**{name: decode(entry(saved, name)) for name in _FIELDS})
 
 
-def _score_all(rounds: list[Round], score: Score) -> FloatArray:
+def score_all(rounds: list[Round], score: Score) -> FloatArray:
     """The estimates of every arm of every round: in one call, unless groups cannot be joined."""
+    estimates = _score_parts(rounds, score)
+    if any(r.parts is not None for r in rounds):
+        parts = [np.ones(r.n) if r.parts is None else r.parts for r in rounds]
+        estimates = estimates * np.concatenate(parts)
+    return estimates
+
+
+def _score_parts(rounds: list[Round], score: Score) -> FloatArray:
     labels = [r.groups for r in rounds]
     if all(groups is None for groups in labels):
         return score(np.concatenate([r.features for r in rounds]), None)
@@ -88,7 +97,7 @@ def root(rounds: list[Round], score: Score, initial: float) -> float:
     """
     if not rounds:
         return initial
-    estimates = _score_all(rounds, score)
+    estimates = score_all(rounds, score)
     if all(type(r.actions) is AnySubset and type(r.latency) in (Additive, Setup) for r in rounds):
         return _root_by_threshold(rounds, estimates, initial)
     parts = np.split(estimates, np.cumsum([r.n for r in rounds])[:-1])

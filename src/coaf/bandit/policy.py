@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.budget import Budget
 from coaf.bandit.groups import Groups
 from coaf.bandit.index import Index, Thompson, Upper
 from coaf.bandit.memory_root import MemoryRoot
@@ -20,6 +21,7 @@ _RATES: dict[str, Any] = {
     "renewal": Renewal,
     "robbins-monro": RobbinsMonro,
     "memory-root": MemoryRoot,
+    "budget": Budget,
 }
 
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.actions import Actions, AnySubset
-from coaf.bandit.arrays import BoolArray, FloatArray, floats
+from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.latency import Latency
 from coaf.bandit.select import floor
@@ -36,6 +37,9 @@ class Round:
     key
         A name for the round, unique in the session. Without one the policy counts, which needs
         each decision to be committed before the next round is decided.
+    parts
+        How many rewards an arm brings, each learned as it arrives: the shots of a hole. One number,
+        or one for each arm; 1 unless given. An arm's estimate is the sum of its parts'.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Round:
     groups: Groups | None
     follows: int | str | None
     key: str | None
+    parts: IntArray | None
     n: int
     floor: float
     mark: tuple[float, ...]
@@ -65,6 +70,7 @@ class Round:
         groups: npt.ArrayLike | None = None,
         follows: "int | str | Decision | None" = None,
         key: str | None = None,
+        parts: npt.ArrayLike | None = None,
     ) -> None:
         X = floats("features", features, ndim=2)
         n = len(X)
@@ -91,9 +97,18 @@ class Round:
         _set(self, "groups", labels)
         _set(self, "follows", follows)
         _set(self, "key", key)
+        _set(self, "parts", None if parts is None else _check_parts(parts, n))
         _set(self, "n", n)
         _set(self, "floor", least)
         _set(self, "mark", (X.item(0), X.item(X.size // 2), X.item(-1)) if X.size else ())
+
+
+def _check_parts(parts: npt.ArrayLike, n: int) -> IntArray | None:
+    given = np.asarray(parts)
+    if given.dtype.kind not in "iu" or given.shape not in ((), (n,)) or (given < 1).any():
+        raise ValueError(f"parts is {parts!r}; it must be whole numbers above 0, one or {n}")
+    counts = np.broadcast_to(given, (n,)).astype(np.int64)
+    return counts if (counts != 1).any() else None
 
 
 class Decision(NamedTuple):
@@ -118,6 +133,9 @@ class Decision(NamedTuple):
         Each arm's probability of being chosen, where the index is random.
     fault
         What went wrong with the belief, and what stood in for it; empty if nothing did.
+    option
+        Where arms are taken one by one, free to stop: what that should bring beyond what its time
+        is worth, with all that may follow. None where a subset is chosen at once.
     """
 
     round: Round
@@ -131,6 +149,7 @@ class Decision(NamedTuple):
     exact: bool = True
     propensities: FloatArray | None = None
     fault: str = ""
+    option: float | None = None
 
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""
@@ -153,6 +172,12 @@ class Decision(NamedTuple):
         if count == 0:
             return f"Take none of {n}: nothing here pays for its time, as {price}{rest}.{fault}"
         gain, extra = self.reward, self.seconds - self.round.floor
+        if self.option is not None:
+            return (
+                f"Take the best of {n} and look again: it should bring {gain:.3g} for {extra:.3g} "
+                f"s, and with what may follow {self.option:.3g} more than its time is worth, as "
+                f"{price}{rest}.{fault}"
+            )
         return (
             f"Take {count} of {n}: they should bring {gain:.3g} for {extra:.3g} s more than the "
             f"quickest choice, which is worth {extra * self.rate:.3g}, as {price}{rest}.{fault}"

@@ -31,13 +31,17 @@ _INF = float("inf")
 
 
 class Selection(NamedTuple):
-    """A subset, its time, its estimated reward, its gap, and whether none has a smaller one."""
+    """A subset, its time, its estimated reward, its gap, and whether none has a smaller one.
+
+    `option` is what going on is worth beyond its time, where arms are taken one by one.
+    """
 
     chosen: BoolArray
     seconds: float
     reward: float
     gap: float
     exact: bool
+    option: float | None = None
 
 
 def gap(rate: float, chosen: BoolArray, latency: Latency, estimates: FloatArray) -> float:

@@ -102,6 +102,8 @@ class Policy:
         faults: list[str] = []
         rate = self._price(round, name, faults)
         estimates = self._estimates(round.features, round.groups, self._noise(name), faults)
+        if round.parts is not None:
+            estimates = estimates * round.parts
         choice = self._select(rate, estimates, round)
         estimates.setflags(write=False)
         propensities = None
@@ -122,6 +124,7 @@ class Policy:
             choice.exact,
             propensities,
             faults[0] if faults else "",
+            choice.option,
         )
 
     def _propensities(
@@ -137,6 +140,8 @@ class Policy:
         rng = indices.generator(self.seed, name, "propensities")
         for _ in range(self.draws):
             estimates = self._estimates(round.features, round.groups, lambda: rng, faults)
+            if round.parts is not None:
+                estimates = estimates * round.parts
             counts += self._select(rate, estimates, round).chosen
         return counts / (self.draws + 1)
 

@@ -12,6 +12,7 @@ from coaf.bandit.beliefs.nested_gaussian import GaussianTable
 from coaf.bandit.beliefs.nested_groups import Tree, paths_of
 from coaf.bandit.beliefs.nested_known import Known
 from coaf.bandit.beliefs.nested_laplace import LogisticTable, flattened, sigmoid
+from coaf.bandit.beliefs.nested_prior import coefficient_prior
 from coaf.bandit.beliefs.nested_variances import last_visit
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
@@ -20,7 +21,7 @@ from coaf.bandit.state import entry, seal, unseal
 
 Family = Literal["gaussian", "logistic"]
 _EFFECTS = {"gaussian": (0.3, 0.3), "logistic": (1.0, 1.0)}
-_SETTINGS = ("family", "effects", "noise", "variances", "scale", "width")
+_SETTINGS = ("family", "effects", "noise", "variances", "scale", "centre", "width")
 _TABLES: dict[str, Any] = {"gaussian": GaussianTable, "logistic": LogisticTable}
 
 
@@ -47,7 +48,11 @@ class Nested:
         "empirical": the above are guesses, and the variances are estimated from the rows
         whenever these have grown by a fifth; "fixed": they are as given.
     scale
-        Standard deviation of each coefficient of θ, a priori.
+        Standard deviation of each coefficient of θ, a priori: one number, or one for each feature
+        and last the intercept's.
+    centre
+        The coefficients that are expected a priori, as many; zeros unless given. Rows overrule
+        them as soon as they say otherwise: how soon is `scale`.
     width
         `upper` is this many standard deviations of η above its mean: by default, the upper end
         of a 90 % interval.
@@ -85,7 +90,8 @@ class Nested:
         effects: Sequence[float] | None = None,
         noise: float = 0.5,
         variances: Literal["empirical", "fixed"] = "empirical",
-        scale: float = 2.5,
+        scale: float | Sequence[float] = 2.5,
+        centre: Sequence[float] | None = None,
         width: float = 1.645,
     ) -> None:
         if dim < 1 or int(dim) != dim:
@@ -98,11 +104,11 @@ class Nested:
         effects = _EFFECTS[family] if effects is None else effects
         self.effects = tuple(number(f"effects[{i}]", e, above=0.0) for i, e in enumerate(effects))
         self.noise = number("noise", noise, above=0.0)
-        self.scale = number("scale", scale, above=0.0)
+        self.scale: float | tuple[float, ...]
+        self.scale, self.centre, ridge = coefficient_prior(self.dim, scale, centre)
         self.width = number("width", width, low=0.0)
         last = (self.noise,) if family == "gaussian" else ()
         self._guess = 2.0 * np.log(np.array([*self.effects, *last]))
-        ridge = np.diag([*[self.scale**-2.0] * (self.dim + 1), 0.0])
         tree = Tree.empty(len(self.effects))
         self._prior = Known(tree, _TABLES[family].empty(ridge, tree), self._guess, 0)
         self._know(self._prior)
@@ -161,6 +167,17 @@ class Nested:
             same = shared[:, level, None] == shared[:, level]
             covariance += np.where(same, np.outer(a[:, level], a[:, level]), 0.0)
         return Z @ self._posterior.v, covariance
+
+    def factors(
+        self, features: npt.ArrayLike, groups: Groups | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """The means m (n,) of η and factors H (n, r): η = m + H·ε for arms of one innermost group.
+
+        ε is standard normal and the same for all such arms, so that H·Hᵀ is their covariance, as
+        `moments` has it; arms of many groups can be asked for at once.
+        """
+        Z, a, _ = self._forms(features, groups)
+        return Z @ self._posterior.v, np.hstack([Z[:, :-1] @ self._posterior.root.T, a])
 
     def _reward(self, eta: FloatArray) -> FloatArray:
         return sigmoid(eta) if self.family == "logistic" else eta
@@ -259,6 +276,8 @@ class Nested:
                 "dim": self.dim,
                 **{name: getattr(self, name) for name in _SETTINGS},
                 "effects": list(self.effects),
+                "scale": self.scale if isinstance(self.scale, float) else list(self.scale),
+                "centre": None if self.centre is None else list(self.centre),
                 "known": self._known.state(),
                 "prior": self._prior.state(),
             },
@@ -268,7 +287,9 @@ class Nested:
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("nested", state)
-        belief = cls(entry(state, "dim"), **{name: entry(state, name) for name in _SETTINGS})
+        settings = {name: entry(state, name) for name in _SETTINGS if name != "centre"}
+        # States from before coefficients could be expected to be anything but zero have no centre.
+        belief = cls(entry(state, "dim"), centre=state.get("centre"), **settings)
         start = belief._prior
         belief._prior = Known.restore(entry(state, "prior"), start)
         belief._know(Known.restore(entry(state, "known"), start))

@@ -9,11 +9,10 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.beliefs.nested_gaussian import logdet_of
 from coaf.bandit.beliefs.nested_groups import Tree, padded
-from coaf.bandit.beliefs.nested_posterior import Posterior, condition
+from coaf.bandit.beliefs.nested_posterior import Posterior, condition, nesting
 from coaf.bandit.state import entry, pack, unpack
 
 _STEPS = 100
-_BLOCK = 1024  # rows at a time, so that what is computed of them stays in cache
 _SAVED = ("gram", "columns", "Z", "y", "weights")
 
 
@@ -122,9 +121,7 @@ class LogisticTable:
         away = v @ self.ridge @ v + settled
         for effect, variance in zip(point.effects, variances, strict=True):
             away += effect @ effect / variance
-        # ln(1 + e^η), as np.logaddexp(0, η) but four times as quick.
-        missed = np.maximum(eta, 0.0) + np.log(1.0 + np.exp(-np.abs(eta)))
-        return float(self.weights @ (self.y * eta - missed) - 0.5 * away)
+        return float(nesting().log_likelihood(self.y, self.weights, eta) - 0.5 * away)
 
     def _touching(self, Z: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gram and columns of rows whose squares touch the log likelihood at η.
@@ -132,20 +129,9 @@ class LogisticTable:
         As iterated reweighted least squares: weights w = p(1 − p), responses η + (y − p)/w. Their
         own squares are left out: they move neither the mode nor the variances.
         """
-        p = sigmoid(eta)
-        w = self.weights * p * (1.0 - p)
-        pull = w * eta + self.weights * (self.y - p)
-        gram, columns = self.gram.copy(), np.insert(self.columns, 0, 0.0, axis=0)
-        for start in range(0, len(eta), _BLOCK):
-            at = slice(start, start + _BLOCK)
-            WZ = np.column_stack([Z[at] * w[at, None], pull[at]])
-            gram[:-1] += Z[at].T @ WZ
-            nodes = self.nodes[at]
-            cuts = np.append(0, np.flatnonzero(nodes[1:] != nodes[:-1]) + 1)
-            found = nodes[cuts] + 1  # 0 for no group
-            columns[found] += np.add.reduceat(WZ, cuts)
-        gram[-1, :-1] = gram[:-1, -1]
-        return gram, columns[1:]
+        gram, columns = self.gram.copy(), self.columns.copy()
+        nesting().touch(Z, self.y, self.weights, self.nodes, eta, gram, columns)
+        return gram, columns
 
     def _climb(
         self, variances: FloatArray, tree: Tree, close: float

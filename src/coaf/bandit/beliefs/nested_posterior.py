@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.beliefs.nested_groups import Sums, Tree
+from coaf.bandit.beliefs.nested_groups import Tree
+
+
+def nesting() -> Any:
+    """The compiled loops, which load numba, on first use."""
+    from coaf.bandit.compiled import nesting
+
+    return nesting
 
 
 @dataclass(frozen=True)
@@ -109,27 +118,26 @@ def condition(
     block elimination (Henderson's mixed-model equations; Bates et al., J. Stat. Softw. 67, 2015),
     in time linear in the number of groups, however many rows they hold.
     """
+    fast = nesting()
     E, logdet, levels = gram.copy(), 0.0, []
     for level in reversed(range(tree.levels)):
-        n, variance = columns[:, -2], variances[level]
-        ratio = 1.0 / (1.0 + variance * n)
-        shrink = variance * ratio
-        E -= (columns * shrink[:, None]).T @ columns
-        logdet += float(np.log1p(variance * n).sum())
-        new = np.zeros((1, columns.shape[1]))
-        levels.append(
-            Level(np.concatenate([columns, new]), np.append(shrink, variance), np.append(ratio, 1))
-        )
+        groups, width = columns.shape
+        # Last, a group never seen.
+        shrink, ratio = np.full(groups + 1, variances[level]), np.ones(groups + 1)
+        logdet += fast.eliminate(E, columns, variances[level], shrink, ratio)
+        levels.append(Level(np.concatenate([columns, np.zeros((1, width))]), shrink, ratio))
         if level:
-            above = Sums(tree.parents[level], size=tree.sizes[level - 1], width=columns.shape[1])
-            columns = above.of(columns * ratio[:, None])
-    lower = np.linalg.cholesky(E[:-1, :-1])
-    root = np.linalg.inv(lower)
+            above = np.zeros((tree.sizes[level - 1], width))
+            fast.fold(columns, ratio, tree.parents[level], above)
+            columns = above
+    root, own = fast.inverse_root(E)
+    if isnan(own):
+        raise np.linalg.LinAlgError("the precision of the coefficients is not positive definite")
     half = root @ E[:-1, -1]
     return Posterior(
         theta=root.T @ half,
         root=root,
         levels=tuple(reversed(levels)),
         misfit=float(E[-1, -1] - half @ half),
-        logdet=logdet + 2.0 * float(np.log(np.diag(lower)).sum()),
+        logdet=logdet + own,
     )

@@ -1,0 +1,172 @@
+"""What a second is worth if time is short: the multiplier of "time used ≤ time left"."""
+
+from collections.abc import Callable
+from math import inf, isinf
+
+import numpy as np
+
+from coaf.bandit.actions import AnySubset, Capped
+from coaf.bandit.arrays import FloatArray
+from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.problem import Round
+from coaf.bandit.select import best
+
+# What prospects are worth at a price of a second: for each of them max_A (Σμ − price·l(A)), and
+# the seconds l(A) of the A that is best. The first falls with the price, with slope −seconds.
+Worth = Callable[[float], tuple[FloatArray, FloatArray]]
+
+_CLOSE = 1e-12  # relative width at which a price is found
+_STEPS = 200
+
+
+def price(
+    *,
+    seconds: float,
+    open: Worth | None = None,
+    typical: Worth | None = None,
+    rounds: float = inf,
+) -> float:
+    """The price λ ≥ 0 of a second at which what is worth its time fits in the time left.
+
+    It minimises the dual of "time used ≤ seconds",
+
+        D(λ) = λ·seconds + Σ_open max(0, v_i(λ)) + rounds·max(0, mean_typical v_i(λ)),
+
+    where v(λ) = max_A (Σμ − λ·l(A)). Open prospects are known, and each may be left; those not yet
+    opened are like the typical ones, and all that is known of them before opening is their mean.
+    With no end of rounds λ is at least the root of that mean: the infinite-horizon rate.
+
+    D is convex, and is minimised by cutting planes: where the tangents at both ends of an interval
+    meet is the next end. For piecewise linear v that is exact after finitely many steps.
+
+    Parameters
+    ----------
+    seconds
+        The time left.
+    open, typical
+        What each prospect is worth at a price, and how long the best choice takes. The values may
+        come from anywhere: a subset of smallest gap, or a dynamic programme whose seconds are
+        expected ones.
+    rounds
+        How many are not yet opened.
+
+    Examples
+    --------
+    One prospect brings 2 in 10 s, another 1 in 10 s, and there are 15 s:
+
+    >>> reward, time = np.array([2.0, 1.0]), np.array([10.0, 10.0])
+    >>> def worth(rate):
+    ...     taken = reward > rate * time
+    ...     return np.where(taken, reward - rate * time, 0.0), np.where(taken, time, 0.0)
+    >>> price(seconds=15.0, open=worth), price(seconds=25.0, open=worth)
+    (0.1, 0.0)
+    """
+    low = 0.0
+    if typical is not None and isinf(rounds):
+        low = break_even(typical)
+        typical = None
+    count = 0.0 if typical is None else rounds
+
+    def dual(rate: float) -> tuple[float, float]:
+        value, slope = rate * seconds, seconds
+        if open is not None:
+            values, times = open(rate)
+            good = values > 0.0
+            value, slope = value + float(values[good].sum()), slope - float(times[good].sum())
+        if typical is not None:
+            values, times = typical(rate)
+            mean = float(values.mean())
+            if mean > 0.0:
+                value, slope = value + count * mean, slope - count * float(times.mean())
+        return value, slope
+
+    at_low, slope_low = dual(low)
+    if slope_low >= 0.0 or (open is None and typical is None):
+        return low
+    high = max(2.0 * low, at_low / seconds if seconds > 0.0 else 1.0)  # D(λ) ≥ λ·seconds
+    at_high, slope_high = dual(high)
+    while slope_high < 0.0:
+        low, at_low, slope_low, high = high, at_high, slope_high, 2.0 * high
+        at_high, slope_high = dual(high)
+        if isinf(high):
+            break
+    for _ in range(_STEPS):
+        meet = (at_low - slope_low * low) - (at_high - slope_high * high)
+        middle = min(max(meet / (slope_high - slope_low), low), high)
+        if high - low <= _CLOSE * high or not low < middle < high:
+            return middle
+        bound = at_low + slope_low * (middle - low)
+        value, slope = dual(middle)
+        if value <= bound + _CLOSE * abs(bound):
+            return middle
+        if slope < 0.0:
+            low, at_low, slope_low = middle, value, slope
+        else:
+            high, at_high, slope_high = middle, value, slope
+    return high
+
+
+def break_even(typical: Worth) -> float:
+    """The price ≥ 0 at which the mean worth of typical prospects is 0, by Dinkelbach's method."""
+    rate = 0.0
+    for _ in range(_STEPS):
+        values, times = typical(rate)
+        gain, time = float(values.mean()), float(times.mean())
+        if gain <= 0.0 or time <= 0.0:
+            break
+        previous, rate = rate, rate + gain / time
+        if rate - previous <= _CLOSE * rate:
+            break
+    return rate
+
+
+def worth_of(
+    rounds: list[Round], estimates: FloatArray, cap: float, *, opened: Round | None = None
+) -> Worth:
+    """What rounds are worth at a price if nothing may take longer than `cap` seconds.
+
+    The base of the round `opened` is paid whatever is taken there, so that it does not count.
+    """
+    counts = np.array([r.n for r in rounds])
+    parts = np.split(estimates, np.cumsum(counts)[:-1])
+    base = np.array([0.0 if r is opened else r.floor for r in rounds])
+    simple = np.array([_simple(r, cap) for r in rounds], dtype=np.bool_)
+    quick = np.flatnonzero(simple)
+    owner = np.repeat(np.arange(len(quick)), counts[quick])
+    mu, each, setup = np.zeros(0), np.zeros(0), np.zeros(len(quick))
+    if len(quick):
+        mu = np.concatenate([parts[j] for j in quick])
+        each = np.concatenate([np.broadcast_to(_each(rounds[j]), counts[j]) for j in quick])
+        setup = np.array([getattr(rounds[j].latency, "setup", 0.0) for j in quick])
+    slow = [(j, rounds[j]) for j in np.flatnonzero(~simple).tolist()]
+
+    def worth(rate: float) -> tuple[FloatArray, FloatArray]:
+        values, times = -rate * base, base.copy()
+        pays = mu > rate * each
+        time = setup + np.bincount(owner, np.where(pays, each, 0.0), len(quick))
+        gain = np.bincount(owner, np.where(pays, mu - rate * each, 0.0), len(quick)) - rate * setup
+        values[quick] += np.maximum(gain, 0.0)
+        times[quick] += np.where(gain > 0.0, time, 0.0)
+        for j, r in slow:
+            actions = r.actions if isinf(cap) else Capped(cap, r.actions)
+            found = best(rate, parts[j], r.latency, actions, r.groups)
+            values[j] -= found.gap - rate * r.floor
+            times[j] += found.seconds - r.floor
+        return values, times
+
+    return worth
+
+
+def _each(round: Round) -> float | FloatArray:
+    assert isinstance(round.latency, Additive | Setup)
+    return round.latency.each
+
+
+def _simple(round: Round, cap: float) -> bool:
+    """Whether arms can be chosen one by one: no limits, and all of them together fit."""
+    actions = round.actions
+    while isinstance(actions, Capped):
+        cap, actions = min(cap, actions.limit), actions.actions
+    if type(actions) is not AnySubset or type(round.latency) not in (Additive, Setup):
+        return False
+    return round.latency.seconds(np.ones(round.n, dtype=np.bool_)) <= cap

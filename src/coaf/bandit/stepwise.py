@@ -1,0 +1,244 @@
+"""Take arms one by one, and count what it is worth to be free to stop."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, isinf
+from typing import Any, Self
+
+import numpy as np
+
+from coaf.bandit.actions import AnySubset
+from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.faults import is_fault
+from coaf.bandit.groups import Groups
+from coaf.bandit.index import Mean
+from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.memory_root import load_round, save_round
+from coaf.bandit.price import Worth, price
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.select import Selection
+from coaf.bandit.state import entry
+from coaf.bandit.stopping import Shared, Stopping
+from coaf.bandit.verbs import Policy
+
+
+class Stepwise(Policy):
+    """COAF for arms that share a secret: decide after each reward whether to go on.
+
+    A decision takes the best arm left, or none. The rest of the round is a follow-up, decided
+    again as rewards arrive, so that a bad patch is left after a few arms and a surprisingly good
+    one is finished. That this is possible counts when deciding to enter (`Stopping`).
+
+    The rate is the exact root over the rounds remembered, each worth what it would be if it came
+    anew under today's belief; with `remain`, the price at which the time left is used up.
+
+    Parameters
+    ----------
+    belief
+        One that knows what arms of a group share: `Nested`. The innermost groups are the rounds.
+    size
+        How many entry rounds are remembered.
+    lag
+        How many further arms are taken before the reward of an arm is in. May be set at any time.
+
+    Examples
+    --------
+    >>> from coaf.bandit.beliefs.nested import Nested
+    >>> policy = Stepwise(Nested(1))
+    >>> holes = np.array([[0.5], [0.5], [0.5]])
+    >>> patch = Round(holes, Setup(base=12.0, setup=52.0, each=30.0), groups=[["s", "p"]] * 3)
+    >>> first = policy.decide(patch)
+    >>> first.chosen
+    array([ True, False, False])
+    >>> policy.commit(first)
+    >>> policy.learn(first, arms=[0], rewards=[0.0])
+    >>> rest = Round(holes[1:], Additive(0.0, 30.0), groups=[["s", "p"]] * 2, follows=first)
+    >>> policy.decide(rest).chosen
+    array([False, False])
+    """
+
+    kind = "stepwise"
+
+    def __init__(
+        self,
+        belief: Shared,
+        *,
+        size: int = 100,
+        lag: int = 0,
+        index: Mean | None = None,
+        seed: int = 0,
+        draws: int = 0,
+    ) -> None:
+        if not isinstance(belief, Shared):
+            raise TypeError(
+                f"belief is {belief!r}; it must know what arms share, as Nested(dim) does"
+            )
+        if index is not None and type(index) is not Mean:
+            raise TypeError(f"index is {index!r}; what is not known counts as an option instead")
+        super().__init__(belief=belief, index=Mean(), seed=seed, draws=draws)  # type: ignore[arg-type]
+        self.size = int(number("size", size, low=1))
+        self.lag = int(number("lag", lag, low=0))
+        self.remembered: deque[Round] = deque(maxlen=self.size)
+        self._visit: tuple[int | str, float] | None = None  # the entry decision, and its rate
+        self._seconds, self._rounds = inf, inf
+        self._again: list[Round] = []
+
+    def remain(
+        self, *, seconds: float = inf, rounds: float = inf, again: Iterable[Round] = ()
+    ) -> None:
+        """Say how things stand before an entry round is decided.
+
+        Parameters
+        ----------
+        seconds
+            The time left.
+        rounds
+            How many rounds are not opened yet, not counting the one that is decided next.
+        again
+            Rounds that were left and can be returned to, with the latency of returning.
+        """
+        self._seconds = inf if isinf(seconds) else number("seconds", seconds, low=0.0)
+        self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
+        self._again = [_checked(r) for r in again]
+
+    def _table(self, rounds: list[Round], *, anew: bool) -> Stopping:
+        """The rounds as one table; `anew` as if their innermost groups had never been seen."""
+        features = np.concatenate([r.features for r in rounds])
+        counts = np.array([r.n for r in rounds])
+        each = np.concatenate([np.broadcast_to(_each(r), r.n) for r in rounds])
+        labels = _joined(rounds, anew=anew)
+        assert isinstance(self.belief, Shared)
+        parts = np.concatenate([np.ones(r.n) if r.parts is None else r.parts for r in rounds])
+        return Stopping(self.belief, features, labels, each, counts, lag=self.lag, parts=parts)
+
+    def worth(self, rounds: Sequence[Round], rate: float, *, anew: bool = True) -> FloatArray:
+        """What entering each round would bring beyond what its time is worth at this rate.
+
+        What a round takes whatever is chosen does not count. `anew`: as if the innermost groups
+        had never been seen; negative where it does not pay.
+        """
+        if not rounds:
+            return np.zeros(0)
+        table = self._table([_checked(r) for r in rounds], anew=anew)
+        return table.worth(rate)[0] - rate * np.array([_setup(r) for r in rounds])
+
+    def _worth(self, rounds: list[Round], *, anew: bool) -> Worth | None:
+        if not rounds:
+            return None
+        table = self._table(rounds, anew=anew)
+        base = np.array([r.floor if anew else 0.0 for r in rounds])
+        setup = np.array([_setup(r) for r in rounds])
+
+        def worth(rate: float) -> tuple[FloatArray, FloatArray]:
+            values, seconds = table.worth(rate)
+            enters = values > rate * setup
+            values = np.where(enters, values - rate * setup, 0.0) - rate * base
+            return values, np.where(enters, seconds + setup, 0.0) + base
+
+        return worth
+
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
+        if round is not None and round.follows is not None:
+            if self._visit is None or self._visit[0] != round.follows:
+                at = "nothing was entered yet" if self._visit is None else repr(self._visit[0])
+                raise ValueError(f"round.follows is {round.follows!r}, but the last entered: {at}")
+            return self._visit[1]
+        rounds = [*self.remembered] + ([] if round is None else [_checked(round)])
+        try:
+            typical = self._worth(rounds, anew=True)
+            if typical is None:
+                return 0.0
+            if isinf(self._seconds) or isinf(self._rounds):
+                return price(seconds=0.0, typical=typical)
+            here = [] if round is None or self._is_again(round) else [round]
+            open_ = self._worth([*self._again, *here], anew=False)
+            return price(seconds=self._seconds, open=open_, typical=typical, rounds=self._rounds)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            faults.append(f"{type(self.belief).__name__} could not price a second: {error}")
+            return self._visit[1] if self._visit else 0.0
+
+    def _is_again(self, round: Round) -> bool:
+        return any(r is round or r.key == round.key is not None for r in self._again)
+
+    def _select(self, rate: float, estimates: FloatArray, round: Round) -> Selection:
+        none = np.zeros(round.n, dtype=np.bool_)
+        least = float(round.latency.seconds(none))
+        if round.n == 0:
+            return Selection(none, least, 0.0, least * rate, True, 0.0)
+        try:
+            table = self._table([_checked(round)], anew=False)
+            value, first = float(table.worth(rate)[0][0]), int(table.order[0])
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            first = int(estimates.argmax())  # the estimates were mended, and know of no option
+            value = float(estimates[first]) - rate * float(
+                np.broadcast_to(_each(round), round.n)[first]
+            )
+        option = value - rate * _setup(round)
+        if option <= 0.0:
+            return Selection(none, least, 0.0, least * rate, True, option)
+        chosen = none.copy()
+        chosen[first] = True
+        seconds, reward = float(round.latency.seconds(chosen)), float(estimates[first])
+        return Selection(chosen, seconds, reward, seconds * rate - reward, True, option)
+
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+        if decision.round.follows is None:
+            self._visit = (decision.id, decision.rate)
+            if not self._is_again(decision.round):
+                self.remembered.append(decision.round)
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "size": self.size,
+            "lag": self.lag,
+            "rounds": [save_round(r) for r in self.remembered],
+            "visit": None if self._visit is None else list(self._visit),
+            "seconds left": None if isinf(self._seconds) else self._seconds,
+            "rounds left": None if isinf(self._rounds) else self._rounds,
+            "again": [save_round(r) for r in self._again],
+        }
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any], **shared: Any) -> Self:
+        policy = cls(size=entry(state, "size"), lag=entry(state, "lag"), **shared)
+        policy.remembered.extend(load_round(r) for r in entry(state, "rounds"))
+        visit = entry(state, "visit")
+        policy._visit = None if visit is None else (visit[0], visit[1])
+        seconds, rounds = entry(state, "seconds left"), entry(state, "rounds left")
+        policy._seconds = inf if seconds is None else seconds
+        policy._rounds = inf if rounds is None else rounds
+        policy._again = [load_round(r) for r in entry(state, "again")]
+        return policy
+
+
+def _checked(round: Round) -> Round:
+    if type(round.actions) is not AnySubset or type(round.latency) not in (Additive, Setup):
+        raise ValueError(
+            f"arms are taken one by one with Additive or Setup latency and any subset allowed, "
+            f"not with {round.latency!r} and {round.actions!r}"
+        )
+    return round
+
+
+def _each(round: Round) -> float | FloatArray:
+    assert isinstance(round.latency, Additive | Setup)
+    return round.latency.each
+
+
+def _setup(round: Round) -> float:
+    return round.latency.setup if isinstance(round.latency, Setup) else 0.0
+
+
+def _joined(rounds: list[Round], *, anew: bool) -> Groups | None:
+    """The labels of all rounds; `anew` without the innermost, so that these are never seen."""
+    labels = [r.groups for r in rounds]
+    known = [g for g in labels if g is not None]
+    if len(known) < len(labels):
+        return None
+    rows = [g if g.ndim == 2 else g[:, None] for g in known]
+    joined: Groups = np.concatenate([g[:, :-1] if anew else g for g in rows])
+    return joined if joined.shape[1] else None
