@@ -1,240 +1,209 @@
-"""A deadline and an end of rounds: `Budget` beside `MemoryRoot`. Writes docs/budget_results.md.
+"""What pricing a second by what is left brings. Writes docs/budget_results.md.
 
-Every number on that page comes from this script: `python benchmarks/budget.py` (a few minutes).
+Every number on that page comes from this script: `python benchmarks/budget.py` (about two hours on
+two cores; `--squares` and `--seeds` do less).
 """
 
 import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
+from math import inf
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 import coaf
-from coaf.bandit.actions import Actions, AnySubset, Capped
+from coaf.bandit.actions import AnySubset, Capped
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.budget import Budget
 from coaf.bandit.latency import Setup
-from coaf.bandit.price import price, worth_of
 from coaf.bandit.problem import Round
-from coaf.bandit.rate import Rate
 from coaf.bandit.select import best
+from coaf.cryoem.coaf_pilot import CoafPilot
+from coaf.cryoem.collect import GOOD, collect
+from coaf.cryoem.grid import Patch, Square
+from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.session import HOUR
+from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.timing import FAST, SLOW
 from coaf.worlds import Synthetic, optimum
-from coaf.worlds.batch import Scene
 from coaf.worlds.optimum import STREAM
-from coaf.worlds.patches import Patches
 from coaf.worlds.statistics import mean
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-LOOK = 0.5  # seconds to go back to the list of what was left
+SQUARES = (6, 15, 25)
+TIMES = {"scarce": 0.1, "about enough": 0.3, "plenty": 0.9}  # of what taking every hole needs
+PATCHES, HOLES = 7, 20  # of a square, as a rule
+FIRST = 2000  # the seeds before were used to find the rule
 
-# Means are never below 0, as of micrographs; "harmful" is the exception, to see what it does.
-WORLDS: dict[str, Synthetic | Patches] = {
-    "microscope": Synthetic(
-        dim=5,
-        arms=(5, 25),
-        base=(10.0, 14.0),
-        setup=52.0,
-        each=6.7,
-        noise=0.4,
-        norm=0.8,
-        offset=0.5,
-        seed=3,
-    ),
-    "quick": Synthetic(dim=5, arms=(6, 20), setup=2.0, offset=0.5, seed=3),
-    "patches": Patches(dim=3, visits=1, arms=20, base=12.0, setup=52.0, each=6.7, seed=3),
-    "harmful": Synthetic(dim=5, arms=(6, 20), setup=2.0, seed=3),
-}
-ROUNDS = (15, 50)
-SHARES = (0.5, 1.0, 2.0)
-RULES = ("budget", "infinite horizon", "infinite horizon, then everything")
+
+class Endless(CoafPilot):
+    """The same pilot with the infinite-horizon rule: it is never told that time runs out.
+
+    The session still starts nothing that cannot finish, and still offers to return to patches.
+    """
+
+    def square(self, squares: Sequence[Square], left: Left) -> Choice:
+        return super().square(squares, Left(inf, left.squares))
+
+    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
+        return super().patch(patches, Left(inf, left.squares))
+
+    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
+        return super().hole(patch, rest, Left(inf, left.squares))
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A world, how many rounds it has, and the time there is for them.
+class Grid:
+    """A simulated grid and the time there is for it."""
 
-    The time is a `share` of what the infinite-horizon optimum would spend on all the rounds.
-    """
+    regime: Literal["fast", "slow"]
+    squares: int
+    time: str
 
-    world: str
-    rounds: int
-    share: float
-    knows: bool
+    @property
+    def hours(self) -> float:
+        timing = FAST if self.regime == "fast" else SLOW
+        square = timing.square + PATCHES * (timing.enter + HOLES * timing.hole())
+        return TIMES[self.time] * self.squares * square / HOUR
 
-    def seconds(self) -> float:
-        return self.share * self.rounds * usual_seconds(self.world)
+
+def sessions(grid: Grid, seed: int) -> list[float]:
+    """Good micrographs, by truth, and the share of the time used, of both rules."""
+    found: list[float] = []
+    for rule in (CoafPilot, Endless):
+        microscope = Simulator(
+            seed,
+            regime=grid.regime,
+            squares=grid.squares,
+            pixels=False,
+            prediction=True,
+            delay="none",
+        )
+        pilot = rule(microscope.timing, reward=GOOD, columns=microscope.feature_names)
+        told = collect(microscope, pilot, hours=grid.hours, explore=0.0).summary()
+        found += [told["true_good"], told["hours"] / grid.hours]
+    return found
+
+
+def grids(
+    pool: Executor, seeds: range, squares: Sequence[int], write: Callable[[str], None]
+) -> None:
+    write(
+        f"\n## Sessions\n\nGood micrographs by truth over {len(seeds)} grids a row (seeds "
+        f"{seeds[0]} to {seeds[-1]}), scores at once; differences are paired, with 95 % intervals. "
+        f"*Scarce*, *about enough* and *plenty* are "
+        + ", ".join(f"{share:g}" for share in TIMES.values())
+        + " of the time that taking every hole needs; *used* is the share of the time that was "
+        "used.\n\n| regime | squares | time | hours | budget | used | infinite horizon | used "
+        "| budget − infinite horizon |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    for time, count, regime in product(TIMES, squares, ("fast", "slow")):
+        grid = Grid(regime, count, time)  # type: ignore[arg-type]
+        found = np.array(list(pool.map(partial(sessions, grid), seeds)))
+        ours, used, theirs, used_too = found.mean(axis=0)
+        write(
+            f"| {regime} | {count} | {time} | {grid.hours:.1f} | {ours:.1f} | {used:.2f} "
+            f"| {theirs:.1f} | {used_too:.2f} | {mean(found[:, 0] - found[:, 2])} |"
+        )
+
+
+# Rounds of a synthetic world: COAF with one rate or the other.
+
+WORLD = Synthetic(
+    dim=5,
+    arms=(5, 25),
+    base=(10.0, 14.0),
+    setup=52.0,
+    each=6.7,
+    noise=0.4,
+    norm=0.8,
+    offset=0.5,
+    seed=3,
+)
+ROUNDS = (15, 50)
+SHARES = (0.5, 1.0, 2.0)
 
 
 @cache
-def usual_seconds(name: str) -> float:
+def usual_seconds() -> float:
     """What a round takes at the best rate of a world without end."""
-    world, rate = WORLDS[name], optimum(WORLDS[name], rounds=2000).rate
-    scenes = list(world.scenes(2000, STREAM))
+    rate = optimum(WORLD, rounds=2000).rate
+    scenes = WORLD.scenes(2000, STREAM)
     found = [best(rate, s.means, s.round.latency, s.round.actions) for s in scenes]
     return float(np.mean([f.seconds for f in found]))
 
 
-def scenes_of(setting: Setting, replicate: int) -> list[Scene]:
-    """The replicate's rounds; every arm takes the same time, and a number says so at once."""
-    found = []
-    for s in WORLDS[setting.world].scenes(setting.rounds, replicate):
-        assert isinstance(s.round.latency, Setup)
-        base, setup = s.round.latency.base, s.round.latency.setup
-        latency = Setup(base, setup, float(np.max(s.round.latency.each)))
-        found.append(replace(s, round=Round(s.round.features, latency, groups=s.round.groups)))
+def rounds_to_a_deadline(count: int, seconds: float, replicate: int) -> list[float]:
+    """The expected reward of both rules, which learn the means; every round comes once."""
+    found: list[float] = []
+    for budget in (Budget(seconds, count), None):
+        policy = coaf.COAF(WORLD.dim, rate=budget or coaf.MemoryRoot())
+        left, reward = seconds, 0.0
+        for j, scene in enumerate(WORLD.scenes(count, replicate)):
+            r = scene.round
+            if r.floor > left:
+                break
+            assert isinstance(r.latency, Setup)
+            # Every arm takes the same time, and a number says so at once.
+            latency = Setup(r.latency.base, r.latency.setup, float(np.max(r.latency.each)))
+            all_of_it = latency.seconds(np.ones(r.n, dtype=np.bool_))
+            actions = AnySubset() if all_of_it <= left else Capped(left)
+            here = Round(r.features, latency, actions, key=f"{j}")
+            if budget is not None:
+                budget.remain(seconds=left, rounds=count - j - 1, here=here)
+            decision = policy.decide(here)
+            policy.commit(decision)
+            arms = np.flatnonzero(decision.chosen)
+            policy.learn(decision, arms, scene.rewards[arms])
+            left -= decision.seconds
+            reward += float(scene.means[arms].sum())
+        found.append(reward)
     return found
 
 
-class Truth:
-    """The means of the rounds of a replicate, found by their features."""
-
-    def __init__(self, scenes: list[Scene]) -> None:
-        self.means = {
-            row.tobytes(): mu
-            for s in scenes
-            for row, mu in zip(s.round.features, s.means.tolist(), strict=True)
-        }
-
-    def __call__(self, features: FloatArray) -> FloatArray:
-        return np.array([self.means[row.tobytes()] for row in features])
-
-
-def player(setting: Setting, truth: Truth, rate: Rate, belief: Belief | None = None) -> coaf.COAF:
-    """One that knows the means, or one that learns them."""
-    if setting.knows:
-        return coaf.COAF(index=coaf.Truth(truth), rate=rate)
-    dim = WORLDS[setting.world].dim
-    if setting.world == "patches":
-        return coaf.COAF(belief=belief or coaf.Nested(dim), index=coaf.Mean(), rate=rate)
-    return coaf.COAF(belief=belief or coaf.Linear.tuned(dim), rate=rate)
-
-
-class Session:
-    """One replicate under a rule: new rounds one after another, then back to what was left."""
-
-    def __init__(self, setting: Setting, rule: str, replicate: int) -> None:
-        self.setting, self.rule = setting, rule
-        self.scenes = scenes_of(setting, replicate)
-        self.truth = Truth(self.scenes)
-        self.left, self.reward = setting.seconds(), 0.0
-        self.budget = Budget(self.left, setting.rounds) if rule == "budget" else None
-        self.policy = player(setting, self.truth, self.budget or coaf.MemoryRoot())
-        self.waiting: dict[str, tuple[Scene, Round]] = {}
-
-    def run(self) -> float:
-        """The expected reward of all that was taken."""
-        for j, scene in enumerate(self.scenes):
-            r = scene.round
-            if r.floor > self.left:
-                break
-            here = Round(r.features, r.latency, self.cap(r), groups=r.groups, key=f"new {j}")
-            self.stand(self.setting.rounds - j - 1, here)
-            self.take(scene, here)
-        if self.budget is None:  # it knows no end: its price stays, or is dropped by hand
-            last = coaf.Fixed(self.policy.rate if self.rule == RULES[1] else 0.0)
-            self.policy = player(self.setting, self.truth, last, self.policy.belief)
-        while self.back():
-            pass
-        return self.reward
-
-    def cap(self, round: Round) -> Actions:
-        """Nothing is started that cannot finish; where all fits there is no need of a cap."""
-        all_of_it = round.latency.seconds(np.ones(round.n, dtype=np.bool_))
-        return AnySubset() if all_of_it <= self.left else Capped(self.left)
-
-    def stand(self, rounds: int, here: Round | None = None) -> None:
-        if self.budget is not None:
-            again = [r for _, r in self.waiting.values()]
-            self.budget.remain(seconds=self.left, rounds=rounds, again=again, here=here)
-
-    def take(self, scene: Scene, round: Round) -> None:
-        decision = self.policy.decide(round)
-        self.policy.commit(decision)
-        arms = np.flatnonzero(decision.chosen)
-        self.policy.learn(decision, arms, scene.rewards[arms])
-        self.left -= decision.seconds
-        self.reward += float(scene.means[arms].sum())
-        rest = np.flatnonzero(~decision.chosen)
-        self.waiting.pop(round.key or "", None)
-        if len(rest):
-            assert isinstance(round.latency, Setup)
-            latency = Setup(LOOK, round.latency.setup, round.latency.each)
-            groups = None if round.groups is None else round.groups[rest]
-            key = f"{round.key}, again"
-            later = Round(round.features[rest], latency, groups=groups, key=key)
-            part = Scene(later, scene.means[rest], scene.rewards[rest])
-            self.waiting[key] = (part, later)
-
-    def back(self) -> bool:
-        """Return to the round that is worth most at today's price; whether there was one."""
-        self.stand(0)
-        rate, most, found = self.policy.rate, 0.0, None
-        for scene, r in self.waiting.values():
-            if r.floor > self.left:
-                continue
-            capped = Round(r.features, r.latency, self.cap(r), groups=r.groups, key=r.key)
-            mu = self.policy._estimates(r.features, r.groups, self.policy._noise(0), [])
-            choice = best(rate, mu, capped.latency, capped.actions)
-            gain = choice.reward - rate * choice.seconds
-            if choice.chosen.any() and gain / choice.seconds >= most:
-                most, found = gain / choice.seconds, (scene, capped)
-        if found is None:
-            return False
-        self.take(*found)
-        return True
-
-
-def limit(setting: Setting, replicate: int) -> float:
-    """No policy takes more: the dual with the true means of all rounds of the replicate."""
-    scenes = scenes_of(setting, replicate)
-    seconds, means = setting.seconds(), np.concatenate([s.means for s in scenes])
-    worth = worth_of([s.round for s in scenes], means, seconds)
-    rate = price(seconds=seconds, open=worth)
-    return rate * seconds + float(np.maximum(worth(rate)[0], 0.0).sum())
-
-
-def replicate(setting: Setting, number: int) -> list[float]:
-    return [*(Session(setting, rule, number).run() for rule in RULES), limit(setting, number)]
+def synthetic(pool: Executor, seeds: range, write: Callable[[str], None]) -> None:
+    write(
+        f"## Rounds of a synthetic world\n\nExpected reward over {len(seeds)} replicates of "
+        "`COAF` with the rate `Budget` or `MemoryRoot`. Rounds come once, one after another. "
+        "*Time* is relative to what the best rule without an end would spend on all rounds."
+        "\n\n| rounds | time | budget | infinite horizon | budget − infinite horizon |"
+        "\n|---|---|---|---|---|"
+    )
+    for count, share in product(ROUNDS, SHARES):
+        play = partial(rounds_to_a_deadline, count, share * count * usual_seconds())
+        found: FloatArray = np.array(list(pool.map(play, seeds, chunksize=5)))
+        ours, theirs = found.T
+        write(
+            f"| {count} | {share:g} | {ours.mean():.2f} | {theirs.mean():.2f} "
+            f"| {mean(ours - theirs)} |"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--world", action="append", choices=list(WORLDS), default=None)
+    parser.add_argument("--seeds", type=int, default=60)
+    parser.add_argument("--first", type=int, default=FIRST)
+    parser.add_argument("--squares", type=int, nargs="*", default=SQUARES)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=DOCS / "budget_results.md")
     options = parser.parse_args()
-    settings = [
-        Setting(*s) for s in product(options.world or WORLDS, ROUNDS, SHARES, (True, False))
-    ]
-    lines = [
-        f"Expected reward over {options.replicates} replicates; differences are paired, with 95 % "
-        "intervals. *Time* is the share of what the best rule without an end would spend on all "
-        "rounds; *limit* is the dual with the true means, which nothing exceeds.",
-        "",
-        "| world | means | rounds | time | budget | infinite horizon | then everything | limit "
-        "| budget − infinite horizon | budget − then everything |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    seeds = range(options.first, options.first + options.seeds)
+    lines: list[str] = []
+
+    def write(text: str) -> None:
+        lines.append(text)
+        print(text, file=sys.stderr, flush=True)
+        options.out.write_text("\n".join(lines) + "\n")
+
     with ProcessPoolExecutor(options.processes) as pool:
-        for setting in settings:
-            found = np.array(
-                list(pool.map(partial(replicate, setting), range(options.replicates), chunksize=5))
-            )
-            ours, theirs, greedy, _ = found.T
-            cells = " | ".join(f"{x:.2f}" for x in found.mean(axis=0))
-            known = "known" if setting.knows else "learned"
-            lines.append(
-                f"| {setting.world} | {known} | {setting.rounds} | {setting.share:g} | {cells} "
-                f"| {mean(ours - theirs)} | {mean(ours - greedy)} |"
-            )
-            print(lines[-1], file=sys.stderr, flush=True)
-            options.out.write_text("\n".join(lines) + "\n")
+        synthetic(pool, seeds, write)
+        grids(pool, seeds, options.squares, write)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ exclude_patterns = [
     "speed_results.md",
     "movielens_results.md",
     "beliefs_results.md",
+    "replay_results.md",
+    "simulator_results.md",
+    "simulator_ranking.md",
+    "budget_results.md",
     "beliefs/*_results.md",
 ]
 html_theme = "furo"

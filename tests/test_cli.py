@@ -8,32 +8,112 @@ from typer.testing import CliRunner
 
 import coaf
 from coaf.cli import app
+from coaf.cryoem.pilots import POLICIES
+from coaf.cryoem.sim_record import record
+from coaf.cryoem.simulator import Simulator
 
 runner = CliRunner()
 
+SMALL = ["--squares", "2", "--hours", "0.3", "--seed", "3"]
 
-def test_run_prints_json_and_writes_figures(tmp_path: Path) -> None:
-    options = ["--rounds", "60", "--replicates", "2", "--dim", "3", "--out", str(tmp_path)]
-    result = runner.invoke(app, ["run", *options, "--json"])
+
+def test_run_prints_json_and_writes_a_report(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["run", *SMALL, "--out", str(tmp_path), "--json"])
     assert result.exit_code == 0, result.output
     summary = json.loads(result.stdout)
-    assert {Path(f).name for f in summary["figures"]} == {"regret.png", "regret.svg"}
-    assert all(Path(f).stat().st_size > 0 for f in summary["figures"])
-    shares = {name: row["share_of_optimum"] for name, row in summary["policies"].items()}
-    assert shares["oracle (true means)"] > shares["take all"]
-    assert all(row["regret"] >= 0.0 for row in summary["policies"].values())
+    assert set(summary["policies"]) == set(POLICIES)
+    assert summary["session"]["policy"] == "coaf"
+    assert summary["session"]["hours"] <= 0.3
+    files = {Path(f).name for f in summary["files"]}
+    assert {"report.html", "session.json", "collected.png"} <= files
+    assert all(Path(f).stat().st_size > 0 for f in summary["files"])
+    events = json.loads((tmp_path / "session.json").read_text())
+    assert events["summary"] == summary["session"]
 
 
 def test_run_prints_a_table(tmp_path: Path) -> None:
-    options = ["--rounds", "30", "--replicates", "1", "--dim", "2", "--out", str(tmp_path)]
-    result = runner.invoke(app, ["run", *options])
+    chosen = ["--policy", "window", "--explore", "0", "--regime", "slow"]
+    result = runner.invoke(app, ["run", *SMALL, *chosen, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert "reward per second" in result.output
-    assert "regret.png" in result.output
+    lines = result.output.splitlines()
+    first = next(line for line in lines if "window" in line or "coaf" in line)
+    assert "window" in first
+    assert "report.html" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--policy", "best"], "policy is 'best'; there are coaf"),
+        (["--hours", "-1"], "hours"),
+        (["--explore", "1.5"], "explore is 1.5"),
+        (["--good-below", "0"], "cut"),
+    ],
+)
+def test_run_says_what_was_wrong(tmp_path: Path, options: list[str], said: str) -> None:
+    result = runner.invoke(app, ["run", *options, "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = runner.invoke(app, ["run", *SMALL, "--out", str(tmp_path / "file")])
+    assert result.exit_code == 1
+    assert "file" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recording")
+    record(Simulator(3, squares=2, pixels=False, prediction=True), folder)
+    return folder
+
+
+def test_replay_prints_json(recording: Path) -> None:
+    options = ["--orders", "2", "--workers", "1", "--good-below", "6", "--json"]
+    policies = ["--policy", "coaf", "--policy", "take-all"]
+    result = runner.invoke(app, ["replay", str(recording), *options, *policies])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found["policies"]) == {"coaf", "take-all"}
+    assert {"good_per_hour", "good", "exposed", "hours"} <= set(found["policies"]["coaf"])
+    assert {"clairvoyant", "best_fixed_cut"} <= set(found["yardsticks"])
+
+
+def test_replay_prints_a_table(recording: Path) -> None:
+    options = ["--orders", "2", "--workers", "1", "--feedback-delay", "measured"]
+    result = runner.invoke(app, ["replay", str(recording), *options, "--policy", "take-all"])
+    assert result.exit_code == 0, result.output
+    assert "take-all" in result.output
+    assert "clairvoyant" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--feedback-delay", "soon"], "feedback-delay is 'soon'"),
+        (["--policy", "best"], "best"),
+        (["--expose", "-1"], "expose"),
+        (["--truth", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_replay_says_what_was_wrong(recording: Path, options: list[str], said: str) -> None:
+    result = runner.invoke(app, ["replay", str(recording), "--workers", "1", *options])
+    assert result.exit_code == 1, result.output
+    assert said in result.stderr
+
+
+def test_replay_of_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["replay", str(tmp_path)])
+    assert result.exit_code == 1
+    assert str(tmp_path) in result.stderr.replace("\n", "")
 
 
 def test_a_wrong_option_is_an_error() -> None:
-    assert runner.invoke(app, ["run", "--rounds", "0"]).exit_code == 2
+    assert runner.invoke(app, ["run", "--squares", "0"]).exit_code == 2
+    assert runner.invoke(app, ["run", "--regime", "medium"]).exit_code == 2
     assert runner.invoke(app, ["bench", "--limit", "nowhere.c"]).exit_code == 2
 
 
@@ -42,7 +122,16 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["bench"], ["reproduce"], ["reproduce", "movielens"]]
+    "command",
+    [
+        [],
+        ["run"],
+        ["replay"],
+        ["bench"],
+        ["reproduce"],
+        ["reproduce", "movielens"],
+        ["reproduce", "cryoem"],
+    ],
 )
 def test_help_says_what_it_does(command: list[str]) -> None:
     result = runner.invoke(app, [*command, "--help"])

@@ -17,6 +17,7 @@ from coaf.bandit.beliefs import (
     Regression,
 )
 from coaf.bandit.beliefs.prior import start_from
+from coaf.bandit.budget import Budget
 from coaf.bandit.choose import choose_belief
 from coaf.bandit.faults import BeliefError, BeliefWarning
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
@@ -25,12 +26,13 @@ from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.stepwise import Stepwise
+from coaf.version import __version__
 
 if TYPE_CHECKING:
-    from coaf import worlds
+    from coaf import cryoem, worlds
     from coaf.worlds import compare, play
 
-__version__ = "0.1.0"
 
 __all__ = [
     "COAF",
@@ -39,6 +41,7 @@ __all__ = [
     "AtMost",
     "BeliefError",
     "BeliefWarning",
+    "Budget",
     "ByCount",
     "Capped",
     "Decision",
@@ -63,6 +66,7 @@ __all__ = [
     "RobbinsMonro",
     "Round",
     "Setup",
+    "Stepwise",
     "Table",
     "TakeAll",
     "Thompson",
@@ -71,8 +75,10 @@ __all__ = [
     "Tree",
     "Truth",
     "Upper",
+    "__version__",
     "choose_belief",
     "compare",
+    "cryoem",
     "play",
     "start_from",
     "worlds",
@@ -81,9 +87,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Rooms further in load on first use, so that `import coaf` is quick."""
-    if name in ("worlds", "compare", "play"):
+    if name in ("worlds", "cryoem", "compare", "play"):
         import importlib
 
-        room = importlib.import_module("coaf.worlds")
-        return room if name == "worlds" else getattr(room, name)
+        room = importlib.import_module("coaf.cryoem" if name == "cryoem" else "coaf.worlds")
+        return getattr(room, name) if name in ("compare", "play") else room
     raise AttributeError(f"module 'coaf' has no attribute {name!r}")

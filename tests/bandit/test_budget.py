@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from coaf.bandit.actions import AtMost, Capped
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.nested import Nested
 from coaf.bandit.budget import Budget
 from coaf.bandit.groups import Groups
 from coaf.bandit.index import Truth
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
-from coaf.bandit.price import Worth, break_even, price, worth_of
-from coaf.bandit.problem import Round
+from coaf.bandit.price import Worth, break_even, fitting, price, worth_of
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.stepwise import Stepwise
 
 
 def truth(features: FloatArray) -> FloatArray:
@@ -229,3 +231,72 @@ def test_wrong_input_is_named() -> None:
         Budget(1.0, rounds=-2)
     with pytest.raises(ValueError, match="seconds is nan"):
         Budget(1.0).remain(seconds=float("nan"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(_means, st.integers(0, 30), st.integers(1, 9), st.integers(0, 60))
+def test_what_fits_of_a_round_is_the_best_that_does(
+    means: list[float], setup: int, each: int, seconds: int
+) -> None:
+    """Against every subset, with arms that take equally long."""
+    whole = Round(np.array(means)[:, None], Setup(1.0, setup, each))
+    part = fitting(whole, lambda: truth(whole.features), float(seconds))
+    masks = [np.array(m, dtype=np.bool_) for m in product([False, True], repeat=len(means))]
+    fit = [m for m in masks if m.any() and setup + each * m.sum() <= seconds]
+    if not fit:
+        assert part is None
+        return
+    assert part is not None
+    assert part.n == max(m.sum() for m in fit)
+    most = max(whole.features[m, 0].sum() for m in fit)
+    assert part.features[:, 0].sum() == pytest.approx(most)
+    assert part.floor == whole.floor
+
+
+def one_by_one() -> Stepwise:
+    return Stepwise(Nested(1, variances="fixed", effects=(0.5, 1.5), centre=(4.0, -2.0)))
+
+
+def named(name: str, x: float) -> Round:
+    groups = [["s", name]] * 8
+    return Round(np.full((8, 1), x), Setup(12.0, 52.0, 6.7), groups=groups, key=name)
+
+
+def hole_by_hole(*, told: float | None) -> tuple[Decision, Decision]:
+    """Enter a patch and fail there; then decide about the rest, told the time left or not."""
+    policy = one_by_one()
+    policy.meet([named(f"{k}", 0.6) for k in range(4)])
+    others = [named(f"other {k}", 0.6) for k in range(4)]
+    policy.remain(seconds=200.0, rounds=0, again=others)
+    entry = policy.decide(named("here", 0.5))
+    policy.commit(entry)
+    policy.learn(entry, np.flatnonzero(entry.chosen), [0.0])
+    if told is not None:
+        policy.remain(seconds=told, rounds=0, again=others)
+    left = Round(
+        np.full((7, 1), -0.5), Additive(0.0, 6.7), groups=[["s", "here"]] * 7, follows=entry
+    )
+    return entry, policy.decide(left)
+
+
+def test_near_the_end_a_visit_goes_on_where_nothing_else_can_be_started() -> None:
+    """The way elsewhere takes 58.7 s with the first hole: with 45 s a second has no price."""
+    entry, rest = hole_by_hole(told=None)
+    assert entry.chosen.any()
+    assert rest.rate == entry.rate > 0.0
+    assert not rest.chosen.any()
+    _, rest = hole_by_hole(told=190.0)
+    assert rest.rate > 0.0
+    assert not rest.chosen.any(), "there is time for something better"
+    _, rest = hole_by_hole(told=45.0)
+    assert rest.rate < 0.01 * entry.rate
+    assert rest.chosen.any()
+
+
+@pytest.mark.parametrize("seconds", [60.0, 150.0, 400.0, 2000.0])
+def test_hole_by_hole_the_price_never_rises_above_the_usual(seconds: float) -> None:
+    policy = one_by_one()
+    policy.meet([named(f"{k}", 0.3) for k in range(4)])
+    usual = policy.rate
+    policy.remain(seconds=seconds, rounds=50, again=[named(f"good {k}", 0.9) for k in range(4)])
+    assert 0.0 < policy.rate <= usual

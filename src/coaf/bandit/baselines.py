@@ -88,7 +88,9 @@ class Threshold(Policy):
     def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         return 0.0
 
-    def _select(self, rate: float, estimates: FloatArray, round: Round) -> Selection:
+    def _select(
+        self, rate: float, estimates: FloatArray, round: Round, faults: list[str]
+    ) -> Selection:
         # At rate 0 the gap is −Σ (μ_i − cut), whatever the latency and the actions are.
         shifted = estimates - self.cut
         choice = best(0.0, shifted, round.latency, round.actions, round.groups)

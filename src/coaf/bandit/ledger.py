@@ -47,6 +47,14 @@ class _Open:
     learned: BoolArray | None = None  # which have; None while none has
     parts: list[int] | None = None  # of arms that bring several rewards: how many are still due
 
+    def touched(self, decision: Decision) -> BoolArray:
+        """Arms of which a reward is in, if only a part of it."""
+        if self.parts is not None:
+            return np.array(self.parts) < decision.round.parts
+        if self.learned is not None:
+            return self.learned
+        return np.zeros(len(self.done), dtype=np.bool_)
+
 
 class Ledger:
     """Refuses a second commit, a reward for an arm not executed, and a second reward for one arm.
@@ -95,8 +103,9 @@ class Ledger:
         if found is not None:
             if found.committed:
                 raise ValueError(f"decision {decision.id!r} was committed already{_HINT}")
-            if found.learned is not None and (found.learned & ~done).any():
-                arm = int(np.argmax(found.learned & ~done))
+            wrong = found.touched(decision) & ~done
+            if wrong.any():
+                arm = int(wrong.argmax())
                 raise ValueError(f"executed[{arm}] is False, but the reward of arm {arm} is in")
         return done
 
@@ -175,7 +184,7 @@ class Ledger:
                 found.committed,
                 found.done.tolist(),
                 None if found.learned is None else found.learned.tolist(),
-                found.parts,
+                None if found.parts is None else list(found.parts),
             ]
             for name, found in self._open.items()
         ]
@@ -187,7 +196,8 @@ class Ledger:
         for name, mark, committed, done, learned, *more in entry(state, "open"):
             missing = sum(done) - sum(learned or ())
             found = _Open(tuple(mark), committed, np.array(done, dtype=np.bool_), missing)
-            found.parts = more[0] if more else None  # saved before arms could have parts
+            if more and more[0] is not None:  # states from before arms could have parts lack it
+                found.parts = list(more[0])
             if learned is not None:
                 found.learned = np.array(learned, dtype=np.bool_)
             self._open[name] = found

@@ -55,18 +55,19 @@ class MemoryRoot:
         return rate
 
 
-_FIELDS = ("features", "latency", "actions", "groups", "follows", "key", "parts")
+_FIELDS = ("features", "latency", "actions", "groups", "follows", "key")
 
 
 def save_round(round: Round) -> dict[str, Any]:
     """A round as JSON."""
-    return {name: encode(getattr(round, name)) for name in _FIELDS}
+    saved = {name: encode(getattr(round, name)) for name in _FIELDS}
+    return saved if round.parts is None else {**saved, "parts": encode(round.parts)}
 
 
 def load_round(state: Mapping[str, Any]) -> Round:
     """The round that `save_round` was given."""
-    saved = {"parts": encode(None), **state}  # rounds saved before arms could have parts
-    return Round(**{name: decode(entry(saved, name)) for name in _FIELDS})
+    parts = decode(state["parts"]) if "parts" in state else None
+    return Round(**{name: decode(entry(state, name)) for name in _FIELDS}, parts=parts)
 
 
 def score_all(rounds: list[Round], score: Score) -> FloatArray:

@@ -157,6 +157,26 @@ def worth_of(
     return worth
 
 
+def fitting(round: Round, means: Callable[[], FloatArray], seconds: float) -> Round | None:
+    """As much of a round as its set-up leaves time for, the best arms first; None if no arm is."""
+    assert isinstance(round.latency, Additive | Setup)
+    each = np.broadcast_to(round.latency.each, round.n)
+    setup = round.latency.setup if isinstance(round.latency, Setup) else 0.0
+    if each.sum() <= seconds - setup:
+        return round
+    by = np.argsort(-means(), kind="stable")
+    arms = np.sort(by[np.cumsum(each[by]) <= seconds - setup])
+    if not len(arms):
+        return None
+    return Round(
+        round.features[arms],
+        Setup(round.floor, setup, each[arms]),
+        groups=None if round.groups is None else round.groups[arms],
+        follows=round.follows,
+        parts=None if round.parts is None else round.parts[arms],
+    )
+
+
 def _each(round: Round) -> float | FloatArray:
     assert isinstance(round.latency, Additive | Setup)
     return round.latency.each

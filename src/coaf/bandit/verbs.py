@@ -54,7 +54,9 @@ class Policy:
         """
         raise NotImplementedError
 
-    def _select(self, rate: float, estimates: FloatArray, round: Round) -> Selection:
+    def _select(
+        self, rate: float, estimates: FloatArray, round: Round, faults: list[str]
+    ) -> Selection:
         return best(rate, estimates, round.latency, round.actions, round.groups)
 
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
@@ -104,7 +106,7 @@ class Policy:
         estimates = self._estimates(round.features, round.groups, self._noise(name), faults)
         if round.parts is not None:
             estimates = estimates * round.parts
-        choice = self._select(rate, estimates, round)
+        choice = self._select(rate, estimates, round, faults)
         estimates.setflags(write=False)
         propensities = None
         if self.index.random and self.draws:
@@ -142,7 +144,7 @@ class Policy:
             estimates = self._estimates(round.features, round.groups, lambda: rng, faults)
             if round.parts is not None:
                 estimates = estimates * round.parts
-            counts += self._select(rate, estimates, round).chosen
+            counts += self._select(rate, estimates, round, faults).chosen
         return counts / (self.draws + 1)
 
     def commit(

@@ -51,6 +51,7 @@ class Dense:
                     rows.append(x)
             placed.append((rows, columns))
         level_of = {i: name[1] for name, i in names.items()}
+        assert isinstance(belief.scale, float)
         self.prior = np.array(
             [belief.scale**2] * (self.dim + 1) + [tau[level_of[i]] ** 2 for i in range(len(names))]
         )

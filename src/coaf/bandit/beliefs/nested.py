@@ -274,10 +274,10 @@ class Nested:
             "nested",
             {
                 "dim": self.dim,
-                **{name: getattr(self, name) for name in _SETTINGS},
+                **{name: getattr(self, name) for name in _SETTINGS if name != "centre"},
                 "effects": list(self.effects),
                 "scale": self.scale if isinstance(self.scale, float) else list(self.scale),
-                "centre": None if self.centre is None else list(self.centre),
+                **({} if self.centre is None else {"centre": list(self.centre)}),
                 "known": self._known.state(),
                 "prior": self._prior.state(),
             },
@@ -288,7 +288,7 @@ class Nested:
         """The belief that `state` was taken from."""
         state = unseal("nested", state)
         settings = {name: entry(state, name) for name in _SETTINGS if name != "centre"}
-        # States from before coefficients could be expected to be anything but zero have no centre.
+        # A state without a centre expects zeros.
         belief = cls(entry(state, "dim"), centre=state.get("centre"), **settings)
         start = belief._prior
         belief._prior = Known.restore(entry(state, "prior"), start)

@@ -41,37 +41,38 @@ def coin_chances(
 
 @compiled
 def coin_stop(
-    gain: FloatArray, seen: FloatArray, cost: FloatArray, lag: int
+    rate: float, gain: FloatArray, seen: FloatArray, each: FloatArray, lag: int
 ) -> tuple[float, float]:
-    """The value of going on, and the reward expected then; gain may be scaled.
+    """The value of going on, and the seconds expected to be spent then; gain may be scaled.
 
-    V(k, s) = max(0, gain[k, s] − cost[k] + E V(k + 1, s')), where s' counts one more reward once
-    more than `lag` are due.
+    V(k, s) = max(0, gain[k, s] − rate·each[k] + E V(k + 1, s')), where s' counts one more reward
+    once more than `lag` are due.
     """
     n = gain.shape[0]
-    value, won = np.zeros(n + 2), np.zeros(n + 2)
+    value, spent = np.zeros(n + 2), np.zeros(n + 2)
     for k in range(n - 1, -1, -1):
         known = max(k - lag, 0)
         moves = k + 1 - lag > known  # whether a reward comes in before the next decision
         for s in range(known + 1):  # s' ≥ s: upwards, s + 1 is still the next stage's
             b = seen[k, s] if moves else 0.0
             ahead = b * value[s + 1] + (1.0 - b) * value[s]
-            here = gain[k, s] - cost[k] + ahead
+            here = gain[k, s] - rate * each[k] + ahead
             if here > 0.0:
-                won[s] = gain[k, s] + b * won[s + 1] + (1.0 - b) * won[s]
+                spent[s] = each[k] + b * spent[s + 1] + (1.0 - b) * spent[s]
                 value[s] = here
             else:
-                value[s] = won[s] = 0.0
-    return value[0], won[0]
+                value[s] = spent[s] = 0.0
+    return value[0], spent[0]
 
 
 @compiled
 def normal_stop(
+    rate: float,
     mean: FloatArray,
     noise: FloatArray,
     parts: FloatArray,
     shared: float,
-    cost: FloatArray,
+    each: FloatArray,
     lag: int,
     nodes: FloatArray,
     weights: FloatArray,
@@ -88,26 +89,26 @@ def normal_stop(
         left[k + 1] = left[k] * noise[k] / (left[k] + noise[k])
     span = 4.0 * math.sqrt(shared) + 1e-12
     h = 2.0 * span / (size - 1)
-    value, won = np.zeros(size), np.zeros(size)
+    value, spent = np.zeros(size), np.zeros(size)
     for k in range(n - 1, -1, -1):
         step = math.sqrt(max(left[max(k - lag, 0)] - left[max(k + 1 - lag, 0)], 0.0))
-        v, r = np.zeros(size), np.zeros(size)
+        v, t = np.zeros(size), np.zeros(size)
         for g in range(size):
             b = -span + g * h
-            ahead, won_ahead = 0.0, 0.0
+            ahead, time_ahead = 0.0, 0.0
             for q in range(nodes.shape[0]):
                 at = min(max((b + step * nodes[q] + span) / h, 0.0), size - 1.000001)
                 i = int(at)
                 f = at - i
                 ahead += weights[q] * ((1.0 - f) * value[i] + f * value[i + 1])
-                won_ahead += weights[q] * ((1.0 - f) * won[i] + f * won[i + 1])
+                time_ahead += weights[q] * ((1.0 - f) * spent[i] + f * spent[i + 1])
             gain = parts[k] * (mean[k] + b)
-            here = gain - cost[k] + ahead
+            here = gain - rate * each[k] + ahead
             if here > 0.0:
-                v[g], r[g] = here, gain + won_ahead
-        value, won = v, r
+                v[g], t[g] = here, each[k] + time_ahead
+        value, spent = v, t
     middle = (size - 1) // 2
-    return value[middle], won[middle]
+    return value[middle], spent[middle]
 
 
 @compiled
@@ -142,10 +143,9 @@ def coin_worth(
     first = 0
     for j in range(counts.shape[0]):
         last = first + counts[j]
-        value, won = coin_stop(gain[first:last], seen[first:last], rate * each[first:last], lag)
-        values[j] = value
-        # value = won − rate·seconds; at rate 0 every arm that may pay is taken
-        seconds[j] = (won - value) / rate if rate > 0.0 else each[first:last].sum()
+        values[j], seconds[j] = coin_stop(
+            rate, gain[first:last], seen[first:last], each[first:last], lag
+        )
         first = last
 
 
@@ -168,16 +168,15 @@ def normal_worth(
     first = 0
     for j in range(counts.shape[0]):
         last = first + counts[j]
-        value, won = normal_stop(
+        values[j], seconds[j] = normal_stop(
+            rate,
             mean[first:last],
             noise[first:last],
             parts[first:last],
             shared[j],
-            rate * each[first:last],
+            each[first:last],
             lag,
             nodes,
             weights,
         )
-        values[j] = value
-        seconds[j] = (won - value) / rate if rate > 0.0 else each[first:last].sum()
         first = last

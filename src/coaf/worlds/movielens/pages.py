@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import coaf
+from coaf.version import __version__
 from coaf.worlds import figures
 from coaf.worlds.movielens.experiment import CUT, DEFAULT, PAPER, Cuts
 from coaf.worlds.movielens.sensitivity import TITLES, nominal
@@ -84,7 +84,7 @@ def _report(summary: dict[str, Any], drawn: dict[str, bytes]) -> Report:
     seconds, before = summary["seconds"], summary["tasks_of_an_earlier_run"]
     rest = f" (and {before} parts in an earlier run, which it went on from)" if before else ""
     report.footer(
-        f"coaf {coaf.__version__}. Completing the ratings took {seconds['preparing']:.1f} s when "
+        f"coaf {__version__}. Completing the ratings took {seconds['preparing']:.1f} s when "
         f"it was done, playing the five policies {seconds['playing']:.1f} s{rest}, this run up to "
         f"this page {seconds['all']:.1f} s. The traces of every round are in traces.nc, all "
         "numbers in summary.json."

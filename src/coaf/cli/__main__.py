@@ -1,0 +1,5 @@
+"""`python -m coaf.cli`."""
+
+from coaf.cli.base import app
+
+app()

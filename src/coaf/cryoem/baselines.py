@@ -1,0 +1,192 @@
+"""What people and other programs do today: fixed rules. They learn nothing, so scores pass by."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.cryoem.grid import Patch, Square
+from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilot import Choice, Left
+
+# Fixed on other grids, seeds 1000 to 1009: python benchmarks/microscopist.py
+WINDOW = (0.0, 0.1)  # quantiles of the first square's ice: its brightest holes
+CUT = 4.5  # Å, of a network's prediction
+HALF = 1.0  # Å: a prediction so much worse is worth half
+SWITCH = 10  # holes that a switch is worth, to SmartEM
+
+
+class Rule:
+    """Opens squares in order, goes through their patches in order, and takes the holes it wants.
+
+    When nothing is left to open it returns and takes all it left: a microscope that stands idle
+    collects nothing. A rule says what it wants of a square when that is opened.
+    """
+
+    def __init__(self) -> None:
+        self.features: dict[str, FloatArray] = {}
+        self.over = False  # nothing is left to open
+
+    def wanted(self, features: FloatArray) -> BoolArray:
+        """Which holes to take, by their features."""
+        return np.ones(len(features), dtype=np.bool_)
+
+    def likes(self, features: FloatArray) -> FloatArray:
+        """How much it likes holes: those it likes most are taken first. All alike unless said."""
+        return np.zeros(len(features))
+
+    def square(self, squares: Sequence[Square], left: Left) -> Choice:
+        self.over = not squares
+        return Choice(squares[0].name, "The next in order.") if squares else Choice(None)
+
+    def opened(self, survey: Survey, seconds: float) -> None:
+        self.features |= survey.features
+
+    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
+        return Choice(patches[0].name, "The next in order.")
+
+    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
+        features = self.features[patch.name]
+        wanted = self.wanted(features)
+        there = [i for i in rest if self.over or wanted[i]]
+        if not there:
+            return Choice(None, f"None of the {len(rest)} holes left is wanted.")
+        best = there[int(np.argmax(self.likes(features)[there]))]
+        why = "All that was left, as time remains." if self.over else "It is wanted."
+        return Choice(patch.holes[best].name, why)
+
+    def exposed(self, hole: str, seconds: float) -> None:
+        pass
+
+    def left(self, patch: Patch) -> None:
+        pass
+
+    def scored(self, hole: str, shot: int, reward: float) -> None:
+        pass
+
+    def estimates(self, patch: Patch) -> Any:
+        """Rules expect nothing."""
+        return np.full(len(patch.holes), np.nan)
+
+
+class TakeAll(Rule):
+    """Every hole of every patch."""
+
+
+class IntensityWindow(Rule):
+    """Holes whose grey level is in a window, which is set on the first square and then kept.
+
+    This is what EPU and SmartScope do.
+
+    Parameters
+    ----------
+    column
+        Of the features: the one that speaks of the grey level.
+    window
+        Quantiles of the first square's holes.
+    """
+
+    def __init__(self, column: int = 0, window: tuple[float, float] = WINDOW) -> None:
+        super().__init__()
+        low, high = window
+        if not 0.0 <= low < high <= 1.0:
+            raise ValueError(f"window is {window}; give two quantiles from 0 to 1 in order")
+        self.column, self.window = column, window
+        self.range: tuple[float, float] | None = None
+
+    def opened(self, survey: Survey, seconds: float) -> None:
+        super().opened(survey, seconds)
+        if self.range is None and survey.features:
+            levels = np.concatenate([X[:, self.column] for X in survey.features.values()])
+            low, high = np.quantile(levels, self.window).tolist()
+            self.range = low, high
+
+    def wanted(self, features: FloatArray) -> BoolArray:
+        low, high = self.range or (-np.inf, np.inf)
+        level = features[:, self.column]
+        inside: BoolArray = (low <= level) & (level <= high)
+        return inside
+
+
+class FixedCut(Rule):
+    """Holes whose value in one column is below a cut, for example a network's prediction in Å."""
+
+    def __init__(self, column: int, cut: float = CUT) -> None:
+        super().__init__()
+        self.column, self.cut = column, number("cut", cut)
+
+    def wanted(self, features: FloatArray) -> BoolArray:
+        below: BoolArray = features[:, self.column] < self.cut
+        return below
+
+
+class ScoreOrder(Rule):
+    """Best scores first; leaves when elsewhere is better by more than a switch is worth.
+
+    This is what Diamond's SmartEM does: a switch costs a constant 10 holes, whatever it takes. A
+    patch is left when the best `switch` holes of another, less those that are left here, exceed
+    `switch` typical holes in sum; a square when its best patch falls short, by as much, of the
+    best that squares had when they were opened, on average.
+
+    Parameters
+    ----------
+    column
+        Of the features: the score; smaller is better, as of a prediction in Å.
+    scale
+        What a hole is worth halves when the score grows by so much.
+    switch
+        In holes.
+    """
+
+    def __init__(self, column: int, scale: float = HALF, switch: int = SWITCH) -> None:
+        super().__init__()
+        self.column, self.scale = column, number("scale", scale, above=0.0)
+        self.switch = int(number("switch", switch, low=1))
+        self.best: list[float] = []  # of each square, when it was opened
+        self.taken: set[str] = set()
+        self.here: dict[str, Patch] = {}  # of the square that is open now
+        self.penalty = 0.0
+
+    def likes(self, features: FloatArray) -> FloatArray:
+        liked: FloatArray = np.exp2(-features[:, self.column] / self.scale)
+        return liked
+
+    def opened(self, survey: Survey, seconds: float) -> None:
+        super().opened(survey, seconds)
+        self.here = {patch.name: patch for patch in survey.patches}
+        if survey.patches:
+            self.best.append(max(self._top(patch) for patch in survey.patches))
+            typical = np.mean([self.likes(X).mean() for X in self.features.values()])
+            self.penalty = self.switch * float(typical)
+
+    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
+        tops = [self._top(patch) for patch in patches]
+        best = int(np.argmax(tops))
+        short = float(np.mean(self.best)) - tops[best]
+        if not self.over and left.squares and short > self.penalty:
+            return Choice(None, "Other squares are expected to be better by more than a switch.")
+        return Choice(patches[best].name, "The best scores left.", tops[best])
+
+    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
+        liked = self.likes(self.features[patch.name])
+        names = [patch.holes[i].name for i in rest]
+        inside = any(hole.name in self.taken for hole in patch.holes)
+        others = [self._top(other) for name, other in self.here.items() if name != patch.name]
+        gain = max(others, default=0.0) - self._top(patch)
+        if inside and not self.over and gain > self.penalty:
+            return Choice(None, "Another patch is better by more than a switch.")
+        best = int(np.argmax(liked[list(rest)]))
+        return Choice(names[best], "The best score left here.", float(liked[rest[best]]))
+
+    def exposed(self, hole: str, seconds: float) -> None:
+        self.taken.add(hole)
+
+    def estimates(self, patch: Patch) -> Any:
+        """Its score: what it goes by, not a chance."""
+        return self.likes(self.features[patch.name])
+
+    def _top(self, patch: Patch) -> float:
+        """The sum of the best scores left in a patch, as many as a switch is worth."""
+        left = [i for i, hole in enumerate(patch.holes) if hole.name not in self.taken]
+        return float(np.sort(self.likes(self.features[patch.name])[left])[-self.switch :].sum())

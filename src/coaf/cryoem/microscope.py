@@ -1,0 +1,95 @@
+"""The microscope as the autopilot sees it: survey, move, expose, collect scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from coaf.bandit.arrays import FloatArray
+from coaf.cryoem.grid import Hole, Patch, Square
+from coaf.cryoem.images import Image
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """What opening a square showed.
+
+    Attributes
+    ----------
+    square
+        Its name.
+    patches
+        Its holes, grouped.
+    features
+        By patch name, (n, d): one row per hole.
+    image
+        The square image, where there is one.
+    excluded
+        Holes left out, by reason: near a grid bar, outside the image.
+    """
+
+    square: str
+    patches: tuple[Patch, ...]
+    features: dict[str, FloatArray]
+    image: Image | None = None
+    excluded: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A shot's quality, some time after it was taken.
+
+    Attributes
+    ----------
+    hole, shot
+        What was exposed, and which of its shots this is.
+    ctf
+        Resolution of the CTF fit in Å; None where the fit failed.
+    particles
+        How many particles were picked; None where picking was not done.
+    exposed_at, arrived_at
+        Seconds on the microscope's clock.
+    """
+
+    hole: str
+    shot: int
+    ctf: float | None
+    particles: float | None
+    exposed_at: float
+    arrived_at: float
+
+
+class Microscope(Protocol):
+    """Something that can be driven. Every verb that takes time moves the clock by it.
+
+    Scores arrive by themselves as the clock moves, some never.
+    """
+
+    @property
+    def clock(self) -> float:
+        """Seconds since the session began."""
+
+    @property
+    def upkeep(self) -> float:
+        """Seconds of the clock that went to maintenance so far, inside verbs that took longer.
+
+        What a move took is what it returned less what this grew by: maintenance says nothing of
+        how long the next one takes.
+        """
+
+    def squares(self) -> Sequence[Square]:
+        """The squares of the atlas, opened or not."""
+
+    def survey(self, square: str) -> Survey:
+        """Go to a square, find its height, image it and find its holes. Again it is free."""
+
+    def move(self, patch: Patch) -> float:
+        """Move the stage to a patch and focus; the seconds it took."""
+
+    def expose(self, hole: Hole) -> float:
+        """Take the shots of a hole of the patch moved to last; the seconds it took."""
+
+    def collect(self) -> list[Score]:
+        """The scores that arrived since they were last collected, oldest first."""
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""

@@ -1,0 +1,68 @@
+"""Pilots by name: COAF, what it is compared with, and the limit."""
+
+from coaf.cryoem.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
+from coaf.cryoem.clairvoyant import Clairvoyant
+from coaf.cryoem.features import HOLE_FEATURES
+from coaf.cryoem.microscope import Microscope
+from coaf.cryoem.microscopist import Microscopist
+from coaf.cryoem.pilot import Pilot
+from coaf.cryoem.reward import Reward
+from coaf.cryoem.sim_again import first_visit
+from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.timing import FAST
+
+OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
+POLICIES = ("coaf", *OTHERS)
+
+_BY_PREDICTION = ("fixed-cut", "score-order")
+
+
+def rivals(simulator: Simulator) -> list[str]:
+    """What a session on this simulator can be compared with."""
+    return [name for name in OTHERS if simulator.prediction or name not in _BY_PREDICTION]
+
+
+def check_policy_name(name: str) -> None:
+    """Refuse a name that no policy has."""
+    if name not in POLICIES:
+        raise ValueError(f"policy is {name!r}; there are {', '.join(POLICIES)}")
+
+
+def make_pilot(
+    name: str, microscope: Microscope, *, hours: float, reward: Reward, seed: int = 0
+) -> Pilot:
+    """The pilot of that name, for a session on this microscope.
+
+    The rules of a fixed cut and of score order go by the column "prediction"; without one a
+    microscope has no score, and they are refused.
+    """
+    check_policy_name(name)
+    columns: tuple[str, ...] = getattr(microscope, "feature_names", HOLE_FEATURES)
+    timing = getattr(microscope, "timing", FAST)
+    if name == "coaf":
+        from coaf.cryoem.coaf_pilot import CoafPilot  # loads numba
+
+        return CoafPilot(timing, reward=reward, columns=columns, seed=seed)
+    if name == "take-all":
+        return TakeAll()
+    if name in ("window", "microscopist"):
+        grey = columns.index("ice")
+        return IntensityWindow(grey) if name == "window" else Microscopist(grey)
+    if name in _BY_PREDICTION:
+        if "prediction" not in columns:
+            raise ValueError(
+                f"policy {name} goes by a prediction, and the features are {', '.join(columns)}; "
+                "a Simulator has one with prediction=True"
+            )
+        column = columns.index("prediction")
+        return FixedCut(column) if name == "fixed-cut" else ScoreOrder(column)
+    if not isinstance(microscope, Simulator):
+        raise ValueError("only a simulator knows the truth that the clairvoyant goes by")
+    surveys = [microscope.peek(square.name) for square in microscope.squares()]
+    worth = {
+        hole.name: first_visit(microscope, reward, hole.name)
+        for survey in surveys
+        for patch in survey.patches
+        for hole in patch.holes
+    }
+    return Clairvoyant(worth, surveys, timing, hours * 3600.0)
