@@ -91,8 +91,9 @@ def best(
     Examples
     --------
     >>> patch = Setup(base=12.0, setup=50.0, each=6.0)
-    >>> best(0.01, [0.9, 0.4, 0.05], patch, AnySubset())
-    Selection(chosen=array([ True,  True, False]), seconds=74.0, reward=1.3, gap=-0.56, exact=True)
+    >>> found = best(0.01, [0.9, 0.4, 0.05], patch, AnySubset())
+    >>> found.chosen, found.seconds, found.reward, found.gap, found.exact
+    (array([ True,  True, False]), 74.0, 1.3, -0.56, True)
     """
     mu = np.asarray(estimates)
     if mu.dtype is not FLOAT64:
