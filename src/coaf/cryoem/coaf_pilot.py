@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.problem import Decision
+from coaf.bandit.problem import Decision, Round
 from coaf.bandit.stepwise import Stepwise
 from coaf.cryoem.designs import Design, design_for
 from coaf.cryoem.features import HOLE_FEATURES
@@ -88,7 +88,15 @@ class CoafPilot:
             for name, held in self._opened.items()
             if name in self._atlas
         ]
-        return self.squares.choose(squares, rows, rate=rate, seconds=opens)
+        choice = self.squares.choose(squares, rows, rate=rate, seconds=opens)
+        if (
+            choice.name is None
+            and not (self.policy.worth(self._again(), rate, anew=False) > 0).any()
+        ):
+            best, worth = self.squares.ranking[0]
+            why = f"{choice.why} Nothing else does either, so the best is opened: time is left."
+            return Choice(best, why, estimate=worth, rate=rate)
+        return choice
 
     def opened(self, survey: Survey, seconds: float) -> None:
         timing = self.times.timing
@@ -256,11 +264,15 @@ class CoafPilot:
         if now == self._told:
             return
         self._told, timing = now, self.times.timing
-        again = [
+        opens = left.seconds >= timing.square + timing.enter + timing.hole()
+        rounds = left.squares * self.squares.patches(timing.patches) if opens else 0.0
+        self.policy.remain(seconds=max(left.seconds, 0.0), rounds=rounds, again=self._again())
+
+    def _again(self) -> list[Round]:
+        """What is left of patches that can be returned to."""
+        timing = self.times.timing
+        return [
             known.left(timing)
             for name, known in self._known.items()
             if name != self._at and len(known.taken) < len(known.patch.holes)
         ]
-        opens = left.seconds >= timing.square + timing.enter + timing.hole()
-        rounds = left.squares * self.squares.patches(timing.patches) if opens else 0.0
-        self.policy.remain(seconds=max(left.seconds, 0.0), rounds=rounds, again=again)
