@@ -14,6 +14,7 @@ from coaf.cryoem.microscope_checks import check_microscope
 from coaf.cryoem.patches import group_holes
 from coaf.cryoem.pilot import Choice, Left, Pilot
 from coaf.cryoem.recorded import Recording, read_recording
+from coaf.cryoem.recorded_microscope import RecordedMicroscope
 from coaf.cryoem.replay import replay
 from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_reward
 from coaf.cryoem.session import Session
@@ -43,6 +44,7 @@ __all__ = [
     "Particles",
     "Patch",
     "Pilot",
+    "RecordedMicroscope",
     "Recording",
     "Score",
     "Session",
