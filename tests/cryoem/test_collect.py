@@ -288,3 +288,32 @@ def test_holes_have_estimates_when_their_square_is_open() -> None:
     holes = [h for s in session.surveys.values() for p in s.patches for h in p.holes]
     assert isinstance(holes[0], Hole)
     assert {hole.name for hole in holes} == set(session.estimates)
+
+
+class Stuttering(Simulator):
+    """Tells every score twice, has a survey that fails, and a feature that is no number."""
+
+    def collect(self) -> list[Score]:
+        return [score for score in super().collect() for _ in range(2)]
+
+    def survey(self, square: str) -> Survey:
+        survey = super().survey(square)
+        at = [s.name for s in self.squares()].index(square)
+        if at == 0:
+            raise ValueError("the image is black")
+        features = {name: rows.copy() for name, rows in survey.features.items()}
+        for rows in list(features.values())[:1]:
+            rows[0, 0] = np.nan
+        return replace(survey, features=features)
+
+
+def test_a_session_outlives_bad_input() -> None:
+    """A second score, a square that cannot be surveyed and a hole without features are counted."""
+    microscope = Stuttering(2, squares=3, pixels=False, prediction=True, faults=(), delay="none")
+    session = collect(microscope, "coaf", hours=1.0, explore=0.0)
+    told = session.summary()
+    assert told["exposed"] > 0
+    assert told["refused"] == told["exposed"], "of each score, the second"
+    opened = [row["why"] for row in session.rows if row["event"] == "open"]
+    assert any("the image is black" in why for why in opened)
+    assert any("features that are no numbers: 1" in why for why in opened)

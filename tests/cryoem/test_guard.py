@@ -136,13 +136,32 @@ def test_silence_is_an_alarm_that_a_score_ends() -> None:
         changed += guard.exposed(f"{i}", patch="p", chance=0.5)
         if i == 0:
             guard.scored("0", good=True)
-        if i == 3:
-            guard.scored("1", good=None)  # never scored is as silent as not yet scored
     assert [(a.kind, a.since, a.until, a.evidence) for a in changed] == [("silent", 1, None, 5.0)]
     (ended,) = guard.scored("7", good=True)
     assert (ended.kind, ended.until) == ("silent", 8)
     assert not guard.quarantined("3")  # nothing is known against it
     assert guard.fault is None
+
+
+def test_a_result_without_a_value_is_not_silence() -> None:
+    guard = Guard(silent=5)
+    for i in range(20):
+        assert guard.exposed(f"{i}", patch="p", chance=0.5) == ()
+        assert guard.scored(f"{i}", good=None) == ()
+
+
+def test_scores_of_which_nothing_was_expected_are_no_evidence() -> None:
+    guard = Guard()
+    for i in range(12_000):
+        guard.exposed(f"{i}", patch=f"{i // 20}", chance=0.1)
+        assert guard.scored(f"{i}", good=False) == ()
+
+
+def test_one_patch_that_turns_bad_is_not_a_fault() -> None:
+    guard = Guard()
+    for i in range(300):
+        guard.exposed(f"{i}", patch="p", chance=0.9)
+        assert guard.scored(f"{i}", good=i < 20) == ()
 
 
 def test_a_missing_score_says_nothing() -> None:

@@ -67,7 +67,8 @@ def run(
         return
     console.print(_table(lines, f"{hours:g} hours on grid {seed}, good below {good_below:g} Å"))
     lost = sessions[0].summary()["unscored"]
-    console.print(f"Of the micrographs of {policy}, {lost} were never scored.", highlight=False)
+    text = f"Of the micrographs of {policy}, {lost} had no score an hour after the end."
+    console.print(text, highlight=False)
     for alarm in sessions[0].alarms:
         errors.print(alarm.message, markup=False, highlight=False)
     console.print(f"Report: {files[0]}", highlight=False)
@@ -76,13 +77,14 @@ def run(
 def _table(lines: list[dict[str, Any]], title: str) -> Table:
     table = Table(title=title)
     table.add_column("policy", no_wrap=True)
-    headings = ("good", "per hour", "exposed", "of them good", "squares", "patches")
+    headings = ("good", "hours", "per hour", "exposed", "of them good", "squares", "patches")
     for heading in headings:
         table.add_column(heading, justify="right")
     for line in lines:
         table.add_row(
             line["policy"],
             f"{line['good']:.0f}",
+            f"{line['hours']:.2f}",
             f"{line['good_per_hour']:.1f}",
             f"{line['exposed']}",
             f"{line['good_share']:.1%}",

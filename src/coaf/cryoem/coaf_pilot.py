@@ -233,7 +233,7 @@ class CoafPilot:
         for hole in holes:
             if self._rows.pop(hole, None) is not None:
                 self._forgotten.add(hole)
-        self._scored = {at for at in self._scored if at[0] not in self._forgotten}
+        self._scored = {at for at in self._scored if at[0] not in set(holes)}
         X, y, labels = [], [], []
         for hole, targets in self._rows.items():
             decision, arm = self._arms[hole]

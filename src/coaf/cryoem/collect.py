@@ -10,7 +10,7 @@ from coaf.bandit.arrays import number
 from coaf.cryoem.exploring import Exploring
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.inbox import Inbox
-from coaf.cryoem.microscope import Microscope, Survey
+from coaf.cryoem.microscope import Microscope, Survey, whole
 from coaf.cryoem.pilot import Choice, Left, Pilot
 from coaf.cryoem.pilots import make_pilot, rivals
 from coaf.cryoem.reward import GoodBelow, Reward
@@ -159,12 +159,16 @@ class _Drive:
 
     def _open(self, square: Square, choice: Choice) -> Survey:
         before, upkeep = self.microscope.clock, self.microscope.upkeep
-        survey = self.microscope.survey(square.name)
-        took, seconds = self._took(before, upkeep, square=square.name)
+        try:
+            survey = whole(self.microscope.survey(square.name))
+        except (OSError, ValueError) as error:  # no image, or one that is none: the rest goes on
+            survey = Survey(square.name, (), {}, excluded={f"not surveyed: {error}": 1})
+        _, seconds = self._took(before, upkeep, square=square.name)
         self._learn(("stage", "height", "image"), seconds)
         self.session.surveys[square.name] = survey
         empty = "" if survey.patches else " No patch was found in it."
-        self.record("open", choice, square=square.name, seconds=took, why=choice.why + empty)
+        empty += "".join(f" {reason}: {count}." for reason, count in survey.excluded.items())
+        self.record("open", choice, square=square.name, seconds=seconds, why=choice.why + empty)
         self.pilot.opened(survey, seconds)
         for patch in survey.patches:
             self._note_estimates(patch, patch.holes)
@@ -181,10 +185,7 @@ class _Drive:
             self._visit(_pop(waiting, choice.name))
 
     def _return(self) -> bool:
-        """Go back to a patch with holes left.
-
-        A pass offers each patch once; if one was entered, there is another pass.
-        """
+        """Go back to a patch with holes left: each once, and again if one was entered."""
         rest = [
             patch
             for survey in self.session.surveys.values()
@@ -214,7 +215,7 @@ class _Drive:
         inside = False
         while rest:
             self.inbox.deliver()
-            if not self._time_for_one(inside=inside, shots=patch.holes[rest[0]].shots):
+            if not self._time_for_one(inside=inside, shots=max(patch.holes[i].shots for i in rest)):
                 break
             choice = self.pilot.hole(patch, tuple(rest), self.left())
             if choice.name is None:
@@ -237,10 +238,10 @@ class _Drive:
 
     def _expose(self, patch: Patch, hole: Hole, choice: Choice, *, first: bool) -> None:
         before, upkeep = self.microscope.clock, self.microscope.upkeep
-        moved = arrived = 0.0
+        moved = 0.0
         if first:
             self.microscope.move(patch)
-            arrived, moved = self._took(before, upkeep, square=patch.square)
+            _, moved = self._took(before, upkeep, square=patch.square)
             self._learn(("move", "focus"), moved)
         seconds = self.microscope.expose(hole)
         self._learn(("expose",), seconds - (hole.shots - 1) * self._timing.shot)
@@ -252,11 +253,15 @@ class _Drive:
             square=patch.square,
             patch=patch.name,
             hole=hole.name,
-            seconds=arrived + seconds,
+            seconds=moved + seconds,
             propensity=choice.propensity,
         )
         self.pilot.exposed(hole.name, moved + seconds)
-        self.inbox.expect(hole, patch=patch.name, estimate=choice.estimate)
+        # Also what was expected before the patch told anything of itself, or a fault would hide
+        # behind what it made the pilot believe.
+        entered = self.session.estimates.get(hole.name, choice.estimate)
+        expected = float(np.fmax(entered, choice.estimate))
+        self.inbox.expect(hole, patch=patch.name, estimate=expected)
 
     def _took(self, before: float, upkeep: float, *, square: str) -> tuple[float, float]:
         """Seconds since `before`, and those of them that were not maintenance."""

@@ -131,15 +131,15 @@ class Guard:
         return (self.alarms[-1],)
 
     def scored(self, shot: str, *, good: bool | None) -> tuple[Alarm, ...]:
-        """A score came, or None if it never will; the alarms that begin or end with it."""
+        """A score came, None if it has no value; the alarms that begin or end with it."""
         known = self._find(shot)
         if known.done:
             raise ValueError(f"shot {shot!r} was scored already")
         known.done = True
-        if good is None:
-            return ()
         self._quiet = 0
         changed = [self._end("silent", len(self._shots))] if self._lasting("silent") else []
+        if good is None:  # processed, and without a value: no silence, and no evidence
+            return tuple(changed)
         fault = self.fault
         if fault:  # a good score speaks for the instrument even where little was expected
             doubted = max(_TRUST * known.chance, 2.0 * _LUCK)
@@ -147,11 +147,11 @@ class Guard:
             pulled = self._pulled(known, good)
             doubted = max(_TRUST * pulled, _LUCK) if known.chance >= _LEAST else _LUCK
         known.evidence = log(_LUCK / doubted) if good else log((1.0 - _LUCK) / (1.0 - doubted))
-        if fault is None:
+        if fault is None and known.chance >= _LEAST:
             self._ratio = (1.0 + self._ratio) * exp(known.evidence)
-            if self._ratio >= 1.0 / self.level:
+            if self._ratio >= 1.0 / self.level and self._spread():
                 changed.append(self._begin())
-        elif known.number >= fault.since:
+        elif fault is not None and known.number >= fault.since:
             self._ratio = (1.0 + self._ratio) * exp(-known.evidence)
             if self._ratio >= _BACK:
                 changed.append(self._recover(fault))
@@ -167,7 +167,13 @@ class Guard:
 
     def _end(self, kind: Kind, until: int) -> Alarm:
         at = next(i for i, a in enumerate(self.alarms) if a.kind == kind and a.until is None)
-        self.alarms[at] = replace(self.alarms[at], until=until)
+        text = (
+            f"Scores are good again from shot {until}; those of shots {self.alarms[at].since} to "
+            f"{until - 1} are held back."
+            if kind == "fault"
+            else "Scores come again."
+        )
+        self.alarms[at] = replace(self.alarms[at], until=until, message=text)
         return self.alarms[at]
 
     def _pulled(self, shot: _Shot, good: bool) -> float:
@@ -176,6 +182,12 @@ class Guard:
         self._tally[shot.patch] = (successes + good, count + 1)
         strength = (1.0 - _SHARED) / _SHARED
         return (shot.chance * strength + successes) / (strength + count)
+
+    def _spread(self) -> bool:
+        """Whether the failures lie in more than one patch: one alone may be the ice."""
+        shots = list(self._shots.values())
+        since = _start([shot.evidence for shot in shots])
+        return len({shot.patch for shot in shots[since:] if shot.evidence > 0.0}) > 1
 
     def _begin(self) -> Alarm:
         shots = list(self._shots.values())

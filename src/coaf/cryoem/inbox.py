@@ -1,6 +1,6 @@
 """Scores on their way to what learns from them, past the guard."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any
 
@@ -30,6 +30,7 @@ class Inbox:
         self._microscope, self._pilot, self._reward = microscope, pilot, reward
         self._record = record
         self._chances = reward.family == "logistic"
+        self._waiting: set[str] = set()  # shots whose scores are due
         self._told: dict[str, tuple[str, int, float]] = {}
         self._held: dict[str, tuple[str, int, float]] = {}
 
@@ -39,11 +40,12 @@ class Inbox:
         for shot in range(hole.shots):
             self.due += 1
             name = _name(hole.name, shot)
+            self._waiting.add(name)
             self._alarms(self.guard.exposed(name, patch=patch, chance=min(max(chance, 0.0), 1.0)))
 
     def deliver(self) -> None:
         """Tell the pilot what arrived."""
-        for score in self._microscope.collect():
+        for score in self._due():
             value, name = self._value(score), _name(score.hole, score.shot)
             if value is None:
                 self._alarms(self.guard.scored(name, good=None))
@@ -59,8 +61,19 @@ class Inbox:
 
     def tally(self) -> None:
         """Take in what arrived after the end: for the count, not for learning."""
-        for score in self._microscope.collect():
+        for score in self._due():
             self._value(score)
+
+    def _due(self) -> Iterator[Score]:
+        """Scores that arrived and are due. Others are written down, and nothing more."""
+        for score in self._microscope.collect():
+            name = _name(score.hole, score.shot)
+            if name in self._waiting:
+                self._waiting.remove(name)
+                yield score
+            else:
+                why = "a second score, or one of a shot that was not taken in this session"
+                self._record("refused", hole=score.hole, why=why)
 
     def _value(self, score: Score) -> float | None:
         """The reward of a score, written down; None where there is nothing to learn from it."""
@@ -96,7 +109,11 @@ class Inbox:
             self._held[name] = self._told.pop(name)
         unlearn: Any = getattr(self._pilot, "unlearn", None)
         if doubted and unlearn is not None:
-            unlearn(list(dict.fromkeys(self._held[name][0] for name in doubted)))
+            holes = {self._held[name][0] for name in doubted}
+            unlearn(sorted(holes))
+            # Of a hole with several shots some may not be in doubt: these are told again.
+            for item in [item for item in self._told.values() if item[0] in holes]:
+                self._pilot.scored(*item)
 
 
 def _name(hole: str, shot: int) -> str:

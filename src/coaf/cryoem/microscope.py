@@ -1,10 +1,12 @@
 """The microscope as the autopilot sees it: survey, move, expose, collect scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from coaf.bandit.arrays import FloatArray
+import numpy as np
+
+from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.images import Image
 
@@ -32,6 +34,24 @@ class Survey:
     features: dict[str, FloatArray]
     image: Image | None = None
     excluded: dict[str, int] = field(default_factory=dict)
+
+
+def whole(survey: Survey) -> Survey:
+    """The survey without holes whose features are no numbers; they are counted as excluded."""
+    fine: dict[str, BoolArray] = {
+        name: np.isfinite(rows.sum(axis=1)) for name, rows in survey.features.items()
+    }
+    wrong = int(sum(np.count_nonzero(~good) for good in fine.values()))
+    if not wrong:
+        return survey
+    patches = tuple(
+        replace(p, holes=tuple(h for h, good in zip(p.holes, fine[p.name], strict=True) if good))
+        for p in survey.patches
+        if fine[p.name].any()
+    )
+    features = {p.name: survey.features[p.name][fine[p.name]] for p in patches}
+    excluded = {**survey.excluded, "features that are no numbers": wrong}
+    return replace(survey, patches=patches, features=features, excluded=excluded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,10 @@ def make_pilot(
     if name == "take-all":
         return TakeAll()
     if name in ("window", "microscopist"):
+        if "ice" not in columns:
+            raise ValueError(
+                f"policy {name} goes by the ice, and the features are {', '.join(columns)}"
+            )
         grey = columns.index("ice")
         return IntensityWindow(grey) if name == "window" else Microscopist(grey)
     if name in _BY_PREDICTION:

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -251,7 +252,8 @@ def _parallel(
     if workers == 1:
         gather(map(one, tasks))
     else:
-        with ProcessPoolExecutor(workers) as pool:
+        # Forking beside the thread of a progress bar can hang: processes start from nothing.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             gather(pool.map(one, tasks, chunksize=max(1, min(8, len(tasks) // (4 * workers)))))
     return found
 
