@@ -1,6 +1,6 @@
 """How the ranking of policies moves when each number of the simulated world changes by 30 %.
 
-    python benchmarks/ranking.py [--seeds 4] [--hours 1.5] [--squares 6]
+    python benchmarks/ranking.py [--seeds 2] [--hours 1] [--squares 12]
 
 Writes docs/simulator_ranking.md: for each number, good micrographs (by truth) of every policy on
 the same grids, relative to COAF's in the same world, and whether the order changed.
@@ -39,15 +39,15 @@ def good(task: tuple[str, float, int, float, int]) -> list[float]:
 
 
 def described(totals: FloatArray) -> str:
-    share = totals / totals[0]
+    share = totals / max(totals[0], 1.0)
     return " | ".join([f"{totals[0]:.0f}", *(f"{100 * s:.0f} %" for s in share[1:])])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--hours", type=float, default=1.5)
-    parser.add_argument("--squares", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--squares", type=int, default=12)
     given = parser.parse_args()
     settings = [("", 1.0), *((f.name, by) for f in fields(World) for by in FACTORS)]
     seeds = range(FIRST, FIRST + given.seeds)

@@ -252,8 +252,10 @@ def _parallel(
     if workers == 1:
         gather(map(one, tasks))
     else:
-        # Forking beside the thread of a progress bar can hang: processes start from nothing.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        # Forking beside the thread of a progress bar can hang, so then processes start from
+        # nothing; without one, a script needs no guard around its main part.
+        context = None if progress is None else get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
             gather(pool.map(one, tasks, chunksize=max(1, min(8, len(tasks) // (4 * workers)))))
     return found
 
