@@ -77,7 +77,7 @@ def run(
 def _table(lines: list[dict[str, Any]], title: str) -> Table:
     table = Table(title=title)
     table.add_column("policy", no_wrap=True)
-    headings = ("good", "hours", "per hour", "exposed", "of them good", "squares", "patches")
+    headings = ("good", "hours", "per hour", "exposed", "share", "squares", "patches")
     for heading in headings:
         table.add_column(heading, justify="right")
     for line in lines:
