@@ -61,13 +61,14 @@ def norm_of(world: Synthetic | Types) -> float:
 class MeanScored(coaf.COAF):
     """Chooses optimistically, but scores the rate by means: the combination to avoid."""
 
-    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         assert self.belief is not None
-        super()._spend(decision, executed, seconds)
+        spent = super()._spend(decision, executed, seconds)
         assert self._visit is not None
         means = self.belief.mean(decision.round.features[executed])
         self._visit.spent_reward = float(means.sum())
         self._rate.update(self._visit)
+        return spent
 
 
 def tuned(dim: int, **settings: Any) -> coaf.Linear:

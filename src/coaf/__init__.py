@@ -15,17 +15,20 @@ from coaf.bandit.beliefs import (
     Nested,
     Poisson,
     Regression,
+    ScaleFree,
 )
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.budget import Budget
 from coaf.bandit.choose import choose_belief
-from coaf.bandit.faults import BeliefError, BeliefWarning
+from coaf.bandit.explore import Explore
+from coaf.bandit.faults import AssumptionWarning, BeliefError, BeliefWarning
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.restarting import Restarting
 from coaf.bandit.stepwise import Stepwise
 from coaf.version import __version__
 
@@ -38,6 +41,7 @@ __all__ = [
     "COAF",
     "Additive",
     "AnySubset",
+    "AssumptionWarning",
     "AtMost",
     "BeliefError",
     "BeliefWarning",
@@ -48,6 +52,7 @@ __all__ = [
     "Drift",
     "Ensemble",
     "Exactly",
+    "Explore",
     "Finite",
     "Fixed",
     "Grouped",
@@ -63,8 +68,10 @@ __all__ = [
     "Poisson",
     "Regression",
     "Renewal",
+    "Restarting",
     "RobbinsMonro",
     "Round",
+    "ScaleFree",
     "Setup",
     "Stepwise",
     "Table",

@@ -65,7 +65,7 @@ def test_rewards_of_another_round_with_the_same_number_are_refused() -> None:
 
 
 def test_a_decision_cannot_be_changed() -> None:
-    policy = coaf.COAF.paper(3, index="thompson")
+    policy = coaf.COAF(belief=coaf.Linear(3), index=coaf.Thompson(), draws=5)
     decision = policy.decide(rounds(1)[0])
     for array in (decision.chosen, decision.estimates, decision.propensities):
         assert array is not None
@@ -87,7 +87,7 @@ def test_executing_just_what_was_chosen_makes_no_difference() -> None:
 
 def test_measured_seconds_stand_in_for_a_subset_the_table_does_not_list() -> None:
     table = coaf.Table([(), (0,), (0, 1)], [1.0, 2.0, 3.0])
-    policy = coaf.COAF(3)
+    policy = coaf.COAF(belief=coaf.Linear.tuned(3))
     decision = policy.decide(coaf.Round(np.eye(3), table))
     other = [False, False, True]
     with pytest.raises(ValueError, match="lists no time"):
@@ -198,7 +198,9 @@ def test_an_estimate_outside_the_ball_is_no_broken_contract() -> None:
 
 
 def test_why_is_a_sentence() -> None:
-    policy = coaf.COAF(3, rate=coaf.Fixed(10.0))
-    taken: Decision = coaf.COAF(3).decide(rounds(1)[0])
+    first: Decision = coaf.COAF(3).decide(rounds(1)[0])
+    assert first.why.startswith("Take 4 of 4, all that is allowed: nothing is known yet of how")
+    taken: Decision = coaf.COAF(belief=coaf.Linear(3)).decide(rounds(1)[0])
     assert taken.why.startswith("Take 4 of 4: they should bring")
+    policy = coaf.COAF(belief=coaf.Linear(3), rate=coaf.Fixed(10.0))
     assert policy.decide(rounds(1)[0]).why.startswith("Take none of 4: nothing here pays")

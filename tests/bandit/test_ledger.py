@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.latency import Additive, Table
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
@@ -132,7 +133,7 @@ def test_rewards_may_come_before_the_commit_for_chosen_arms() -> None:
 
 
 def test_not_for_arms_that_were_not_chosen() -> None:
-    policy = COAF(dim=2)
+    policy = COAF(belief=Linear.tuned(2))
     costly = Round(patch().features, Additive(5.0, [0.0, 0.0, 0.0, 1e3]))
     for _ in range(2):
         decision = policy.decide(costly)
@@ -157,7 +158,7 @@ def test_a_commit_may_not_exclude_an_arm_whose_reward_is_in() -> None:
 
 
 def test_an_arm_executed_against_our_choice_is_learned() -> None:
-    policy = COAF(dim=2)
+    policy = COAF(belief=Linear.tuned(2))
     costly = Round(patch().features, Additive(5.0, [0.0, 0.0, 0.0, 1e3]))
     policy.commit(policy.decide(costly))
     decision = policy.decide(costly)
@@ -256,7 +257,7 @@ class Model:
 def test_any_sequence_of_calls_follows_the_rules(seed: int) -> None:
     """Random commits and rewards, right and wrong, with restarts between: as the model says."""
     rng = np.random.default_rng(seed)
-    policy = COAF(dim=2)
+    policy = COAF(belief=Linear.tuned(2))
     policy.commit(policy.decide(patch(99, key="first")))
     rounds = [
         Round(patch(j).features, Additive(5.0, [0.0, 0.1, 9.0, 9.0]), key=f"{j}") for j in range(6)
@@ -287,7 +288,7 @@ def test_any_sequence_of_calls_follows_the_rules(seed: int) -> None:
         if rng.random() < 0.2:
             policy = COAF.restore(text(policy))
     assert accepted >= 10
-    waiting = {name for name, *_ in policy.state()["ledger"]["open"]}
+    waiting = {row["decision"] for row in policy.pending()}
     for j, model in enumerate(models):
         known = model.committed or bool(model.scored)
         closed = model.committed and model.scored == model.done

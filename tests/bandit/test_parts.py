@@ -46,11 +46,11 @@ def test_no_part_is_learned_twice() -> None:
     learner.learn(decision, [0, 0, 1], [1.0, 1.0, 1.0])
     before = json.dumps(learner.state())
     for arms in ([1], [0, 0], [2, 2, 2], [0, 2, 0]):
-        with pytest.raises(ValueError, match="whose rewards are all in already"):
+        with pytest.raises(ValueError, match="whose reward is in already, or given up"):
             learner.learn(decision, arms, [1.0] * len(arms))
         assert json.dumps(learner.state()) == before, "an error changes nothing"
     learner.learn(decision, [0, 2], [1.0, 1.0])
-    with pytest.raises(ValueError, match=r"arms\[0\] is 0, whose rewards are all in"):
+    with pytest.raises(ValueError, match=r"arms\[0\] is 0, whose reward is in"):
         learner.learn(decision, [0], [1.0])
     learner.learn(decision, [2], [1.0])
     with pytest.raises(ValueError, match="'p' was used before, and its decision is closed"):
@@ -110,7 +110,7 @@ def test_saved_and_restored_with_parts_to_come() -> None:
     again = COAF.restore(json.loads(json.dumps(learner.state())))
     for one in (learner, again):
         one.learn(decision, [0, 0, 1], [1.0, 0.0, 1.0])
-        with pytest.raises(ValueError, match="rewards are all in"):
+        with pytest.raises(ValueError, match="reward is in already"):
             one.learn(decision, [0], [1.0])
         one.learn(decision, [2], [1.0])
     assert again.state() == learner.state()

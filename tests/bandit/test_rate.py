@@ -182,7 +182,8 @@ def test_renewal_before_any_time() -> None:
 
 def test_renewal_is_stochastic_approximation_with_gain_one_over_elapsed_time() -> None:
     """Γ ← Γ − g(Γ, A_j)/Σ l_i(A_i), to 1e-12 over 300 rounds with a learning belief."""
-    policy, gamma, elapsed, reward = COAF(dim=DIM), 0.0, 0.0, 0.0
+    policy = COAF(belief=Linear.tuned(DIM), rate=Renewal())
+    gamma, elapsed, reward = 0.0, 0.0, 0.0
     for patch, y in world(300, seed=2):
         decision = policy.decide(patch)
         assert decision.rate == pytest.approx(gamma, rel=1e-12, abs=1e-12)

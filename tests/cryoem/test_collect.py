@@ -127,27 +127,30 @@ class Half(Rule):
         return np.arange(len(features)) % 2 == 0
 
 
-def test_holes_left_behind_are_explored_by_name_alone() -> None:
-    sessions = [collect(grid(), Half(), hours=h, explore=0.2, seed=5) for h in (1.0, 2.0)]
+def test_a_hole_left_behind_is_explored_by_the_name_of_its_patch_alone() -> None:
+    share = 0.2
+    sessions = [collect(grid(), Half(), hours=h, explore=share, seed=5) for h in (1.0, 2.0)]
     short, long = ({r["hole"]: r["propensity"] for r in s.exposures()} for s in sessions)
     assert short.items() <= long.items()  # more time changes nothing of what was before
-    counts = [0, 0]
+    left = explored = 0
     for survey in sessions[0].surveys.values():
         for patch in survey.patches:
             odd = [hole.name for hole in patch.holes[1::2]]
-            if patch.holes[0].name in long:
-                counts[0] += len(odd)
-                counts[1] += sum(long.get(name) == 0.2 for name in odd)
+            lucky = [name for name in odd if name in long]
+            if patch.holes[0].name in long and odd:
+                left, explored = left + 1, explored + len(lucky)
+            assert [long[name] for name in lucky] == [share / len(odd)] * len(lucky)
             assert all(long.get(hole.name, 1.0) == 1.0 for hole in patch.holes[::2])
-    assert abs(counts[1] - 0.2 * counts[0]) < 5.0 * np.sqrt(0.16 * counts[0])
+    # At most one a patch; binomial, five standard deviations.
+    assert abs(explored - share * left) < 5.0 * np.sqrt(share * (1.0 - share) * left)
 
 
 def test_exploring_nothing_is_the_pilot_itself() -> None:
     bare = collect(grid(), Half(), hours=1.0, explore=0.0)
     wrapped = collect(grid(), Exploring(Half(), 0.0), hours=1.0, explore=0.0)
     assert bare.rows == wrapped.rows
-    with pytest.raises(ValueError, match="explore is 1"):
-        Exploring(Half(), 1.0)
+    with pytest.raises(ValueError, match=r"explore is 1\.5"):
+        Exploring(Half(), 1.5)
 
 
 class Sure(Rule):

@@ -51,7 +51,7 @@ def compiled(place: World) -> dict[str, Policy]:
     return {
         "coaf": coaf.COAF(3),
         "paper": coaf.COAF.paper(3),
-        "thompson": coaf.COAF(3, index=coaf.Thompson(), seed=7),
+        "thompson": coaf.COAF(belief=coaf.Linear.tuned(3), index=coaf.Thompson(), seed=7),
         "threshold": coaf.Threshold(0.2),
         "oracle": coaf.COAF(index=coaf.Truth(place.means), rate=coaf.RobbinsMonro(xi=1.0)),
     }

@@ -1,5 +1,6 @@
 """The compiled loop and the live policy make the same decisions."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -51,6 +52,15 @@ def warm(dim: int) -> coaf.Linear:
     return belief
 
 
+def warm_free(dim: int) -> coaf.ScaleFree:
+    """The same without units, with a reward that counts for less than it is."""
+    belief, rng = coaf.ScaleFree(dim), np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", coaf.AssumptionWarning)
+        belief.learn(rng.uniform(-1.0, 1.0, (30, dim)) / dim, [*rng.uniform(size=29), 1e3])
+    return belief
+
+
 POLICIES: dict[str, Callable[[BulkWorld], Policy]] = {
     "default": lambda w: coaf.COAF(w.dim),
     "paper, ball": lambda w: coaf.COAF.paper(w.dim),
@@ -58,13 +68,20 @@ POLICIES: dict[str, Callable[[BulkWorld], Policy]] = {
     "paper, bounds given": lambda w: coaf.COAF.paper(
         w.dim, within="ellipsoid", n_max=20, l_min=0.5, xi=1.0
     ),
-    "thompson": lambda w: coaf.COAF(w.dim, index=coaf.Thompson(), seed=5, draws=0),
+    "tuned": lambda w: coaf.COAF(belief=coaf.Linear.tuned(w.dim)),
+    "thompson": lambda w: coaf.COAF(belief=coaf.Linear.tuned(w.dim), index=coaf.Thompson(), seed=5),
     # Greed would begin by taking nothing and learn nothing, were time not cheap at first.
-    "mean": lambda w: coaf.COAF(w.dim, index=coaf.Mean(), rate=coaf.Renewal(initial=-1.0)),
+    "mean": lambda w: coaf.COAF(
+        belief=coaf.Linear.tuned(w.dim), index=coaf.Mean(), rate=coaf.Renewal(initial=-1.0)
+    ),
+    "renewal": lambda w: coaf.COAF(w.dim, rate=coaf.Renewal()),
+    "robbins-monro": lambda w: coaf.COAF(w.dim, rate=coaf.RobbinsMonro()),
+    "capped": lambda w: coaf.COAF(belief=coaf.ScaleFree(w.dim, mean_bound=0.5)),
+    "warm, without units": lambda w: coaf.COAF(belief=warm_free(w.dim)),
     "warm": lambda w: coaf.COAF(belief=warm(w.dim)),
     "memory root": lambda w: coaf.COAF(w.dim, rate=coaf.MemoryRoot(size=20)),
     "memory root, thompson": lambda w: coaf.COAF(
-        w.dim, index=coaf.Thompson(), rate=coaf.MemoryRoot(size=10), draws=0
+        belief=coaf.Linear.tuned(w.dim), index=coaf.Thompson(), rate=coaf.MemoryRoot(size=10)
     ),
     "fixed": lambda w: coaf.COAF(w.dim, rate=coaf.Fixed(0.1)),
     "fixed, negative": lambda w: coaf.COAF(w.dim, rate=coaf.Fixed(-0.05)),

@@ -1,6 +1,6 @@
 """Baselines: a fixed cut, and taking everything."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -9,11 +9,14 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, floats, number
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Index, Ones, Upper
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import Selection, best
 from coaf.bandit.state import entry
 from coaf.bandit.verbs import Policy
+
+_FRESH: dict[Callable[[int], Belief], str] = {ScaleFree: "scale-free", Linear.tuned: "linear"}
 
 
 def _unpriced(choice: Selection, estimates: FloatArray) -> Selection:
@@ -28,9 +31,9 @@ class Threshold(Policy):
     Parameters
     ----------
     cut
-        The least estimate that is taken.
-    dim, belief, index
-        As for `COAF`. With none of them, the first round says how many features there are.
+        The least estimate that is taken, in the unit of rewards.
+    dim, belief, index, shared
+        As for `COAF`. With no dim or belief, the first round says how many features there are.
 
     Examples
     --------
@@ -50,20 +53,20 @@ class Threshold(Policy):
         dim: int | None = None,
         belief: Belief | None = None,
         index: Index | None = None,
-        seed: int = 0,
-        draws: int = 200,
+        **shared: Any,
     ) -> None:
         index = Upper() if index is None else index
-        if belief is None and index.needs_belief and dim is not None:
-            belief = Linear.tuned(dim)
         self.cut = number("cut", cut)
-        super().__init__(belief=belief, index=index, seed=seed, draws=draws)
+        super().__init__(belief=belief, index=index, **shared)
+        self.fresh: Callable[[int], Belief] = ScaleFree
+        if belief is None and index.needs_belief and dim is not None:
+            self.belief = self.fresh(dim)
 
     def decide(self, round: Round) -> Decision:
         """Choose what exceeds the cut."""
         if self.belief is None and self.index.needs_belief:
             informed = copy(self)  # deciding must not change this policy, not even by a prior
-            informed.belief = Linear.tuned(round.features.shape[1])
+            informed.belief = self.fresh(round.features.shape[1])
             return informed.decide(round)
         return super().decide(round)
 
@@ -71,7 +74,7 @@ class Threshold(Policy):
         """Learn as any policy does; the first rewards say how many features there are."""
         if self.belief is None and self.index.needs_belief:
             self._ledger.check_learn(decision, arms, rewards)
-            self.belief = Linear.tuned(decision.round.features.shape[1])
+            self.belief = self.fresh(decision.round.features.shape[1])
         super().learn(decision, arms, rewards)
 
     def refit(
@@ -82,7 +85,7 @@ class Threshold(Policy):
     ) -> None:
         """Start the belief again from these rows, which say how many features there are."""
         if self.belief is None and self.index.needs_belief:
-            self.belief = Linear.tuned(floats("features", features, ndim=2).shape[1])
+            self.belief = self.fresh(floats("features", features, ndim=2).shape[1])
         super().refit(features, rewards, groups)
 
     def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
@@ -97,11 +100,17 @@ class Threshold(Policy):
         return _unpriced(choice, estimates)
 
     def _settings(self) -> dict[str, Any]:
-        return {"cut": self.cut}
+        return {"cut": self.cut, "fresh": _FRESH[self.fresh]}
 
     @classmethod
     def _build(cls, state: Mapping[str, Any], **shared: Any) -> Self:
-        return cls(entry(state, "cut"), **shared)
+        policy = cls(entry(state, "cut"), **shared)
+        # A state of 0.1.0 that had learned nothing yet goes on with what was its default.
+        makers = {name: make for make, name in _FRESH.items()}
+        if entry(state, "fresh") not in makers:
+            raise ValueError(f"state names an unknown belief {state['fresh']!r}")
+        policy.fresh = makers[state["fresh"]]
+        return policy
 
 
 class TakeAll(Policy):

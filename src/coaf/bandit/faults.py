@@ -11,6 +11,10 @@ class BeliefWarning(UserWarning):
     """A belief failed to score arms; the average reward so far stood in for its estimates."""
 
 
+class AssumptionWarning(UserWarning):
+    """Something that was stated, or that usually holds, does not fit what was seen."""
+
+
 class BeliefError(RuntimeError):
     """A belief failed to learn; the policy is as it was, and the rows can be given again."""
 

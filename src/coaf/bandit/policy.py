@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.budget import Budget
 from coaf.bandit.groups import Groups
 from coaf.bandit.index import Index, Thompson, Upper
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Rate, Renewal, RobbinsMonro, Visit
+from coaf.bandit.restarting import Restarting
 from coaf.bandit.state import entry
 from coaf.bandit.verbs import Policy
 
@@ -22,6 +26,7 @@ _RATES: dict[str, Any] = {
     "robbins-monro": RobbinsMonro,
     "memory-root": MemoryRoot,
     "budget": Budget,
+    "restarting": Restarting,
 }
 
 
@@ -31,18 +36,20 @@ class COAF(Policy):
     Parameters
     ----------
     dim
-        Number of features; enough for the measured-best default, `Linear.tuned(dim)` with `Upper`
-        and `Renewal`.
+        Number of features, of any scale; enough for the measured-best default, `ScaleFree(dim)`
+        with `Upper` and `Restarting`. It needs to be told nothing of rewards and times, either.
     belief
         What is known of the mean reward.
     index
         How the belief becomes estimates: `Upper`, `Thompson`, `Mean` or `Truth`.
     rate
-        What a second is worth: `Renewal`, `MemoryRoot`, `RobbinsMonro` or `Fixed`.
+        What a second is worth: `Restarting`, `Renewal`, `MemoryRoot`, `RobbinsMonro`, `Budget` or
+        `Fixed`.
     seed
         For random indices. Noise is drawn from (seed, round id) alone.
-    draws
-        How many further draws estimate the propensities of a random index; 0 records none.
+    shared
+        `draws`, `reward_range`, `keep_rows`, `expire_commits` and `expire_seconds`, as every policy
+        has them: see `Policy`.
 
     Examples
     --------
@@ -66,19 +73,19 @@ class COAF(Policy):
         index: Index | None = None,
         rate: Rate | None = None,
         seed: int = 0,
-        draws: int = 200,
+        **shared: Any,
     ) -> None:
         index = Upper() if index is None else index
         if isinstance(index, type) or not hasattr(index, "needs_belief"):
             raise TypeError(f"index is {index!r}; it must be an index, as Upper() or Thompson()")
         if belief is None and index.needs_belief and dim is not None:
-            belief = Linear.tuned(dim)
+            belief = ScaleFree(dim)
         if belief is None and index.needs_belief:
             raise ValueError("give dim, the number of features, or a belief")
         if belief is not None and dim is not None and belief.dim != dim:
             raise ValueError(f"belief has dim={belief.dim}, but dim={dim} was given")
-        super().__init__(belief=belief, index=index, seed=seed, draws=draws)
-        self._rate: Rate = Renewal() if rate is None else rate
+        super().__init__(belief=belief, index=index, seed=seed, **shared)
+        self._rate: Rate = Restarting() if rate is None else rate
         if isinstance(rate, type) or not hasattr(self._rate, "enter"):
             raise TypeError(f"rate is {rate!r}; it must be a rate, as Renewal() or Fixed(0.1)")
         self._visit: Visit | None = None
@@ -140,20 +147,26 @@ class COAF(Policy):
     def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         if round is not None and round.follows is not None:
             return self._entered(round).rate
+        blind = self.blind
 
         def score(features: FloatArray, groups: Groups | None) -> FloatArray:
+            if blind:
+                return np.zeros(len(features))
             return self._estimates(features, groups, self._noise(name), faults)
 
         return self._rate.value(score)
 
-    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         if decision.round.follows is None:
-            self._visit = Visit.enter(decision, executed, seconds)
-            self._rate.enter(self._visit, decision.round)
+            visit, before = Visit.enter(decision, executed, seconds), 0.0
+            self._visit = visit
+            self._rate.enter(visit, decision.round)
         else:
             visit = self._entered(decision.round)
+            before = visit.spent_seconds
             visit.add(decision, executed, seconds)
             self._rate.update(visit)
+        return visit.spent_seconds - before
 
     def _settings(self) -> dict[str, Any]:
         return {

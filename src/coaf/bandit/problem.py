@@ -130,12 +130,22 @@ class Decision(NamedTuple):
     exact
         Whether `chosen` provably has the smallest gap.
     propensities : (n,) or None
-        Each arm's probability of being chosen, where the index is random.
+        Each arm's probability of being chosen, where the index is random and draws were asked for,
+        or the policy explores.
     fault
         What went wrong with the belief, and what stood in for it; empty if nothing did.
     option
         Where arms are taken one by one, free to stop: what that should bring beyond what its time
         is worth, with all that may follow. None where a subset is chosen at once.
+    lost
+        By how much `gap` may exceed the smallest possible, where that is not proven.
+    blind
+        Whether nothing is known yet of how large rewards are. Then all that is allowed is taken,
+        estimates only say of which arm least is known, and the rate does not move.
+    propensity
+        The probability of this very subset, given all before; None where it is not known exactly.
+    instead
+        What the policy itself had decided, where a round is decided by chance to find out.
     """
 
     round: Round
@@ -150,6 +160,10 @@ class Decision(NamedTuple):
     propensities: FloatArray | None = None
     fault: str = ""
     option: float | None = None
+    lost: float = 0.0
+    blind: bool = False
+    propensity: float | None = None
+    instead: "Decision | None" = None
 
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""
@@ -169,8 +183,15 @@ class Decision(NamedTuple):
         rest = f"; the best arm left is estimated at {left.max():.3g}" if left.size else ""
         price = f"a second is worth {self.rate:.3g}"
         fault = f" {self.fault}" if self.fault else ""
+        if self.instead is not None:
+            return f"Take {count} of {n}, by chance, to find out; else: {self.instead.why}"
         if count == 0:
             return f"Take none of {n}: nothing here pays for its time, as {price}{rest}.{fault}"
+        if self.blind:
+            return (
+                f"Take {count} of {n}, all that is allowed: nothing is known yet of how large "
+                f"rewards are.{fault}"
+            )
         gain, extra = self.reward, self.seconds - self.round.floor
         if self.option is not None:
             return (

@@ -7,6 +7,7 @@ from where the visit began.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol, Self
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
@@ -43,30 +44,35 @@ class Visit:
     # What to add once the last decision turns out not to be the last: executed less chosen.
     late_seconds: float
     late_reward: float
+    # Decided while nothing was known of the size of rewards: its estimates are none.
+    blind: bool = False
 
     @classmethod
     def enter(cls, decision: Decision, executed: BoolArray, seconds: float | None) -> Self:
         """The visit that an entry decision begins."""
         modelled, taken = _executed(decision, executed, seconds)
+        planned = decision.instead or decision  # chance is no sample of the Bellman equation
         return cls(
             decision.id,
             decision.rate,
-            decision.seconds,
-            decision.reward,
+            planned.seconds,
+            planned.reward,
             modelled if seconds is None else seconds,
             taken,
-            modelled - decision.seconds,
-            taken - decision.reward,
+            modelled - planned.seconds,
+            taken - planned.reward,
+            decision.blind,
         )
 
     def add(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
         """Count a follow-up."""
         modelled, taken = _executed(decision, executed, seconds)
-        self.planned_seconds += self.late_seconds + decision.seconds
-        self.planned_reward += self.late_reward + decision.reward
+        planned = decision.instead or decision
+        self.planned_seconds += self.late_seconds + planned.seconds
+        self.planned_reward += self.late_reward + planned.reward
         self.spent_seconds += modelled if seconds is None else seconds
         self.spent_reward += taken
-        self.late_seconds, self.late_reward = modelled - decision.seconds, taken - decision.reward
+        self.late_seconds, self.late_reward = modelled - planned.seconds, taken - planned.reward
 
     @property
     def gap(self) -> float:
@@ -99,7 +105,10 @@ class Rate(Protocol):
         """The rate for the next entry round; `score` gives estimates as of today."""
 
     def enter(self, visit: Visit, round: Round) -> None:
-        """A visit begins with this entry round; the one before is final."""
+        """A visit begins with this entry round; the one before is final.
+
+        What a blind visit seemed to bring is no number, and must not count.
+        """
 
     def update(self, visit: Visit) -> None:
         """A follow-up added to the visit that was entered last."""
@@ -141,7 +150,7 @@ class RobbinsMonro:
     """The paper's stochastic approximation (`alg: COAF`, line 3).
 
     γ_j = γ_{j−1} + min_A l_j(A), then Γ ← Π[Γ − g(Γ, A_j) / (ξ γ_j)], where Π projects on
-    ±n_max·mean_bound/l_min.
+    ±n_max·mean_bound/l_min, if there is a `mean_bound`. Blind visits take no step.
 
     Parameters
     ----------
@@ -153,7 +162,7 @@ class RobbinsMonro:
         The most arms a round has, and the least time it takes. Where not given, the most and the
         least seen so far in entry rounds, the current one included.
     mean_bound
-        The largest mean reward there is.
+        The largest mean reward there is; without it nothing is projected.
     """
 
     def __init__(
@@ -163,14 +172,16 @@ class RobbinsMonro:
         initial: float = 0.0,
         n_max: int | None = None,
         l_min: float | None = None,
-        mean_bound: float = 1.0,
+        mean_bound: float | None = None,
     ) -> None:
         self.xi = number("xi", xi, above=0.0)
         if self.xi > 1.0:
             raise ValueError(f"xi is {self.xi}; it must be at most 1")
         self.n_max = None if n_max is None else number("n_max", n_max, low=1)
         self.l_min = None if l_min is None else number("l_min", l_min, above=0.0)
-        self.mean_bound = number("mean_bound", mean_bound, above=0.0)
+        self.mean_bound = (
+            None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
+        )
         self.rate = self._entered_at = number("initial", initial)
         self.elapsed_floor = 0.0
         self.most, self.least = self.n_max or 1.0, self.l_min or _FAR
@@ -179,6 +190,8 @@ class RobbinsMonro:
         return self.rate
 
     def enter(self, visit: Visit, round: Round) -> None:
+        if visit.blind:
+            return
         least, n = round.floor, round.n
         self.elapsed_floor += least
         if self.n_max is None and n > self.most:
@@ -189,7 +202,9 @@ class RobbinsMonro:
         self.update(visit)
 
     def update(self, visit: Visit) -> None:
-        bound = self.most * self.mean_bound / self.least
+        if visit.blind:
+            return
+        bound = inf if self.mean_bound is None else self.most * self.mean_bound / self.least
         self.rate = robbins_monro(self._entered_at, visit.gap, self.elapsed_floor, self.xi, bound)
 
     def state(self) -> dict[str, Any]:
@@ -225,6 +240,7 @@ class Renewal:
     """The running ratio of estimated reward to time spent.
 
     It is stochastic approximation with gain 1/Σ l_j(A_j): no step size to choose and no projection.
+    Blind visits do not count.
 
     Parameters
     ----------
@@ -245,6 +261,8 @@ class Renewal:
         self.update(visit)
 
     def update(self, visit: Visit) -> None:
+        if visit.blind:
+            return
         self.reward = self._reward_before + visit.spent_reward
         self.seconds = self._seconds_before + visit.spent_seconds
 

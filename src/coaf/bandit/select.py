@@ -42,6 +42,7 @@ class Selection(NamedTuple):
     gap: float
     exact: bool
     option: float | None = None
+    lost: float = 0.0
 
 
 def gap(rate: float, chosen: BoolArray, latency: Latency, estimates: FloatArray) -> float:

@@ -17,8 +17,22 @@ import numpy.typing as npt
 from coaf.bandit import actions, latency
 from coaf.bandit.arrays import FloatArray
 
-VERSION = 2
-_NEW = {"prior": None, "rewards": [0.0, 0]}  # what states of version 1 do without
+VERSION = 3
+# What states of earlier versions do without.
+_NEW: dict[int, dict[str, Any]] = {
+    1: {
+        "prior": None,
+        "rewards": [0.0, 0],
+        "reward_range": None,
+        "history": None,
+        "fresh": "linear",
+    },
+    2: {"reward_range": None, "history": None, "fresh": "linear"},
+}
+_NEW_INSIDE: dict[str, dict[str, Any]] = {
+    "ledger": {"seconds": 0.0, "given_up": 0, "expiry": [None, None]},
+    "visit": {"blind": False},
+}
 _CLASSES = {
     name: value
     for module in (latency, actions)
@@ -60,11 +74,21 @@ def unseal(kind: str, state: Mapping[str, Any] | str) -> Mapping[str, Any]:
     if found != kind:
         raise ValueError(f"state is of a {found!r}, expected a {kind!r}")
     version = state.get("version")
-    if version not in (1, VERSION):
+    if version != VERSION and version not in _NEW:
         raise ValueError(
             f"state has version {version!r}, this release reads versions 1 to {VERSION}"
         )
-    return state if version == VERSION else {**_NEW, **state}
+    return state if version == VERSION else _upgraded(state)
+
+
+def _upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A state of an earlier version with what it does without."""
+    inside = {
+        name: {**new, **state[name]}
+        for name, new in _NEW_INSIDE.items()
+        if isinstance(state.get(name), Mapping)
+    }
+    return {**_NEW[state["version"]], **state, **inside}
 
 
 def entry(state: Mapping[str, Any], name: str) -> Any:

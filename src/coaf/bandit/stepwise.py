@@ -70,8 +70,7 @@ class Stepwise(Policy):
         lag: int = 0,
         expect: Iterable[Round] = (),
         index: Mean | None = None,
-        seed: int = 0,
-        draws: int = 0,
+        **shared: Any,
     ) -> None:
         if not isinstance(belief, Shared):
             raise TypeError(
@@ -79,7 +78,7 @@ class Stepwise(Policy):
             )
         if index is not None and type(index) is not Mean:
             raise TypeError(f"index is {index!r}; what is not known counts as an option instead")
-        super().__init__(belief=belief, index=Mean(), seed=seed, draws=draws)  # type: ignore[arg-type]
+        super().__init__(belief=belief, index=Mean(), **shared)  # type: ignore[arg-type]
         self.size = int(number("size", size, low=1))
         self.lag = int(number("lag", lag, low=0))
         self.remembered: deque[Round] = deque(map(check_stepwise, expect), maxlen=self.size)
@@ -237,11 +236,13 @@ class Stepwise(Policy):
         seconds, reward = float(round.latency.seconds(chosen)), float(estimates[first])
         return Selection(chosen, seconds, reward, seconds * rate - reward, True, option)
 
-    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
+        spent = super()._spend(decision, executed, seconds)
         if decision.round.follows is None:
             self._visit, self._told = (decision.id, decision.rate), False
             if self._is_new(decision.round):
                 self.remembered.append(decision.round)
+        return spent
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from coaf.bandit.arrays import number
+from coaf.bandit.explore import check_share
 from coaf.cryoem import session_report
 from coaf.cryoem.collect import EXPLORE, GOOD, beside, collect
-from coaf.cryoem.exploring import check_share
 from coaf.cryoem.pilots import POLICIES, check_policy_name
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session import HOUR, Row, Session
@@ -43,7 +43,7 @@ def run(
     tell = watch or (lambda stage, done, total: None)
     # All is checked before the long part begins.
     check_policy_name(policy)
-    check_share(explore)
+    check_share("explore", explore)
     number("hours", hours, above=0.0)
     out.mkdir(parents=True, exist_ok=True)
     simulator = Simulator(seed, regime=regime, squares=squares, prediction=True)

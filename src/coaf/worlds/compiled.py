@@ -1,16 +1,19 @@
 """Which policies the compiled loop can play, and playing them."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Mean, Thompson, Truth, Upper, normals
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.restarting import Restarting
 from coaf.bandit.verbs import Policy
 from coaf.worlds.batch import Batch
 from coaf.worlds.world import BulkWorld, World
@@ -29,29 +32,36 @@ class Plan:
 
 def plan(policy: Policy, world: World) -> Plan | None:
     """How to play `policy` in compiled code, or None where only Python can."""
-    if not isinstance(world, BulkWorld):
+    if not isinstance(world, BulkWorld) or type(policy) not in (COAF, Threshold, TakeAll):
         return None
     index = _INDICES.get(type(policy.index))
     if type(policy) is TakeAll:
         return Plan(3, 5, (0.0, 1.0, 0.0, 0.0, 1.0, 0.0))
-    if index is None or policy._ledger.commits:
+    if index is None or policy._ledger.commits or policy.reward_range is not None:
         return None
     if isinstance(policy.index, Truth) and policy.index.means != world.means:
         return None
-    if index != 3 and type(policy.belief) not in (Linear, type(None)):
-        return None
+    if index != 3 and type(policy.belief) is not Linear:
+        kind = type(policy.belief)
+        if isinstance(policy, Threshold) and policy.belief is None:
+            kind = type(policy.fresh(world.dim))
+        if kind is not ScaleFree or type(policy.index) is not Upper:
+            return None
+        index = 4
     if type(policy) is Threshold:
         return Plan(index, 4, (policy.cut, 1.0, 0.0, 0.0, 1.0, 0.0))
-    if type(policy) is not COAF:
-        return None
+    assert isinstance(policy, COAF)
     rate = policy._rate
     if type(rate) is Fixed:
         return Plan(index, 0, (rate.rate, 1.0, 0.0, 0.0, 1.0, 0.0))
     if type(rate) is RobbinsMonro and rate.elapsed_floor == 0.0:
-        limits = (float(rate.n_max or 0.0), float(rate.l_min or 0.0), rate.mean_bound)
+        bound = inf if rate.mean_bound is None else rate.mean_bound
+        limits = (float(rate.n_max or 0.0), float(rate.l_min or 0.0), bound)
         return Plan(index, 1, (rate.rate, rate.xi, *limits, 0.0))
     if type(rate) is Renewal and rate.seconds == 0.0:
         return Plan(index, 2, (rate.initial, 1.0, 0.0, 0.0, 1.0, 0.0))
+    if type(rate) is Restarting and rate.seconds == 0.0:
+        return Plan(index, 6, (rate.initial, 1.0, 0.0, 0.0, 1.0, 0.0))
     if type(rate) is MemoryRoot and not rate.rounds:
         return Plan(index, 3, (rate.initial, 1.0, 0.0, 0.0, 1.0, float(rate.size)))
     return None
@@ -62,23 +72,23 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
     from coaf.bandit.compiled import workspace  # loads numba
     from coaf.worlds import replicate
 
-    belief = policy.belief
-    if not isinstance(belief, Linear):
-        belief = Linear.tuned(batch.dim)
-    rounds, d = len(batch), batch.dim
-    bad = replicate.first_beyond(batch.features, batch.counts, d, belief._limit)
-    if bad >= 0 and how.index != replicate.TRUTH:
-        raise ValueError(
-            f"round {bad} has features beyond feature_bound={belief.feature_bound:g}: scale the "
-            "features or raise the bound"
-        )
+    belief, rounds, d = policy.belief, len(batch), batch.dim
+    if how.index == replicate.TRUTH or not isinstance(belief, Linear | ScaleFree):
+        belief = ScaleFree(d)  # that of a threshold without one, or not used
+    if isinstance(belief, Linear):
+        bad = replicate.first_beyond(batch.features, batch.counts, d, belief._limit)
+        if bad >= 0:
+            raise ValueError(
+                f"round {bad} has features beyond feature_bound={belief.feature_bound:g}: scale "
+                "the features or raise the bound"
+            )
     noise = np.zeros((1, d))
     if how.index == replicate.THOMPSON:
         noise = normals(policy.seed, rounds, d)
     trace = np.empty((rounds, 3))
     replicate.run(
         belief._learner.copy(),
-        workspace.arena(d, batch.costs.shape[1]),
+        workspace.arena(d + isinstance(belief, ScaleFree), batch.costs.shape[1]),
         how.index,
         how.kind,
         np.array(how.rates),

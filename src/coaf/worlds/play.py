@@ -1,21 +1,25 @@
 """Playing a policy in a world, round by round."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.problem import Decision
 from coaf.bandit.verbs import Policy
 from coaf.worlds.world import World
 
 
 def play(
-    policy: Policy, world: World, *, rounds: int = 2000, replicate: int = 0
+    policy: Policy, world: World, *, rounds: int = 2000, replicate: int = 0, late: int = 0
 ) -> Iterator[dict[str, Any]]:
     """Play `policy`, and yield a flat row a round. The policy learns as it goes.
 
-    Rewards come at once: decide, commit, learn. Columns: `round`, `arms` (how many there were),
-    `taken`, `rate` (what a second was worth), `seconds`, `reward` (as seen), `mean` (in truth).
+    Rewards come at once, or so many rounds `late`: decide, commit, learn. Columns: `round`, `arms`
+    (how many there were), `taken`, `rate` (what a second was worth), `seconds`, `reward` (as it
+    will be seen), `mean` (in truth).
 
     Examples
     --------
@@ -25,11 +29,14 @@ def play(
     >>> len(rows), sorted(rows[0])
     (5, ['arms', 'mean', 'rate', 'reward', 'round', 'seconds', 'taken'])
     """
+    waiting: deque[tuple[Decision, IntArray, FloatArray]] = deque()
     for j, scene in enumerate(world.scenes(rounds, replicate)):
         decision = policy.decide(scene.round)
         policy.commit(decision)
         arms = np.flatnonzero(decision.chosen)
-        policy.learn(decision, arms, scene.rewards[arms])
+        waiting.append((decision, arms, scene.rewards[arms]))
+        if len(waiting) > late:
+            policy.learn(*waiting.popleft())
         yield {
             "round": j,
             "arms": scene.round.n,

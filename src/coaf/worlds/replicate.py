@@ -10,7 +10,16 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.compiled.confidence import draw, upper
-from coaf.bandit.compiled.kernels import CHUNK, ESTIMATE, PICKED, REWARD, absorb, parts, score
+from coaf.bandit.compiled.kernels import (
+    CHUNK,
+    ESTIMATE,
+    PICKED,
+    REWARD,
+    ROWS,
+    absorb,
+    parts,
+    score,
+)
 from coaf.bandit.compiled.lanes import (
     Block,
     block,
@@ -23,16 +32,26 @@ from coaf.bandit.compiled.lanes import (
     splat,
     store,
 )
+from coaf.bandit.compiled.scale_free import (
+    MEAN_SQUARE,
+    REFERENCE,
+    absorb_free,
+    centre,
+    upper_free,
+)
 from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rate import robbins_monro
+from coaf.bandit.restarting import one_visit_later
 
-UPPER, MEANS, THOMPSON, TRUTH = range(4)  # indices
-FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING = range(6)  # rates, and two baselines
+UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)  # indices; the last is `Upper` of a `ScaleFree`
+# Rates, and two baselines.
+FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING, RESTARTING = range(7)
 # What `settings` of a rate holds.
 INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(6)
 
 
 _step = compiled(robbins_monro)
+_one_visit_later = compiled(one_visit_later)
 
 
 @compiled
@@ -59,13 +78,19 @@ def estimate(
     X: Block,
     x0: int,
     n: int,
+    Z: Block,
     S: Block,
     theta: FloatArray,
     means: FloatArray,
     j: int,
 ) -> None:
-    """The estimates that choose, into S, whatever the index."""
+    """The estimates that choose, into S, whatever the index; Z is scratch for centred arms."""
     dp = columns(M)
+    if kind == FREE:
+        centre(M, d + 1, X, x0, n, Z)
+        score(M, Q, d + 1, Z, 0, n, S)
+        upper_free(M, d + 1, Z, n, S)
+        return
     if kind == TRUTH:
         for a in range(n):
             S[dp + ESTIMATE, a] = means[j, a]
@@ -100,11 +125,12 @@ def run(
     trace: FloatArray,
 ) -> None:
     """Play a batch; `trace` gets the rate used, the seconds and the true mean reward of each."""
-    M, Q, _, S, E = parts(learner, arena, d)
+    M, Q, Z, S, E = parts(learner, arena, d + 1 if index == FREE else d)
     X, C = block(features), block(costs)
     dp, lanes = columns(M), costs.shape[1]
     rate, floor, spent, earned = rates[INITIAL], 0.0, 0.0, 0.0
     most, least = 1.0, math.inf
+    sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     ones, nothing = np.ones((1, lanes)), np.zeros(0)
     unit = block(ones)
     size = int(rates[SIZE])
@@ -113,6 +139,7 @@ def run(
     for j in range(counts.shape[0]):
         n, x0 = counts[j], j * d
         theta = nothing
+        blind = index == FREE and M[2 * dp + 3, MEAN_SQUARE] == 0.0
         if index == THOMPSON:
             theta = draw(M, Q, noise[j])
         elif index == MEANS:
@@ -121,16 +148,20 @@ def run(
             first = max(j - size, 0)
             position = 0
             for t in range(first, j):
-                estimate(index, M, Q, d, X, t * d, counts[t], S, theta, means, t)
+                estimate(index, M, Q, d, X, t * d, counts[t], Z, S, theta, means, t)
                 for a in range(counts[t]):
-                    memory[position] = S[dp + ESTIMATE, a]
+                    memory[position] = 0.0 if blind else S[dp + ESTIMATE, a]
                     memory_costs[0, position] = costs[t, a]
                     position += 1
             rate = threshold_root(
                 memory, counts[first:j], base[first:j], setup[first:j], memory_costs, rates[INITIAL]
             )
-        estimate(index, M, Q, d, X, x0, n, S, theta, means, j)
-        if kind == CUT:
+        estimate(index, M, Q, d, X, x0, n, Z, S, theta, means, j)
+        if blind:
+            count, seconds, reward = pick(
+                n, 0.0, base[j], setup[j], C, j, 0, S, dp + ESTIMATE, dp + PICKED
+            )
+        elif kind == CUT:
             count, seconds, reward = pick(
                 n, rate, base[j], 0.0, unit, 0, 0, S, dp + ESTIMATE, dp + PICKED
             )
@@ -142,7 +173,7 @@ def run(
             count, seconds, reward = pick(
                 n, rate, base[j], setup[j], C, j, 0, S, dp + ESTIMATE, dp + PICKED
             )
-        if kind == CUT or kind == EVERYTHING:
+        if not blind and (kind == CUT or kind == EVERYTHING):
             seconds, reward = 0.0, 0.0
             for i in range(count):
                 seconds += costs[j, int(S[dp + PICKED, i])]
@@ -151,17 +182,24 @@ def run(
         for i in range(count):
             mean += means[j, int(S[dp + PICKED, i])]
         trace[j, 0], trace[j, 1], trace[j, 2] = rate, seconds, mean
-        if kind == ROBBINS_MONRO:
+        if blind:
+            pass  # what it seemed to bring is no number
+        elif kind == ROBBINS_MONRO:
             floor += base[j]
             most = rates[N_MAX] if rates[N_MAX] > 0.0 else max(most, float(n))
             least = rates[L_MIN] if rates[L_MIN] > 0.0 else min(least, base[j])
-            bound = most * rates[MEAN_BOUND] / least
+            bound = most * rates[MEAN_BOUND] / least  # infinite where no bound was given
             rate = _step(rate, seconds * rate - reward, floor, rates[XI], bound)
         elif kind == RENEWAL:
             spent += seconds
             earned += reward
             rate = earned / spent
-        if index != TRUTH:
+        elif kind == RESTARTING:
+            sums = _one_visit_later(sums, reward, seconds)
+            rate = sums[0] / sums[1]
+        if index == FREE:
+            _learn_free(M, Q, d + 1, X, x0, n, count, rewards, j, Z, S, E)
+        elif index != TRUTH:
             _learn(M, Q, d, X, x0, n, count, rewards, j, S, E, index)
     keep(ones)
 
@@ -192,6 +230,37 @@ def _learn(
             S[dp + PICKED, i] = S[dp + PICKED, first + i]
             S[dp + REWARD, i] = rewards[j, int(S[dp + PICKED, i])]
         absorb(M, Q, d, X, x0, size, S, E)
+        first += size
+
+
+@compiled
+def _learn_free(
+    M: Block,
+    Q: Block,
+    D: int,
+    F: Block,
+    f0: int,
+    n: int,
+    count: int,
+    rewards: FloatArray,
+    j: int,
+    Z: Block,
+    S: Block,
+    E: Block,
+) -> None:
+    """The same for a learner without units, whose arms lie centred in Z."""
+    dp = columns(M)
+    if count > 0 and M[2 * dp + 2, ROWS] == 0.0:
+        for i in range(D - 1):
+            M[2 * dp + REFERENCE, i] = F[f0 + i, int(S[dp + PICKED, 0])]
+        centre(M, D, F, f0, n, Z)
+    first = 0
+    while first < count:
+        size = min(CHUNK, count - first)
+        for i in range(size):
+            S[dp + PICKED, i] = S[dp + PICKED, first + i]
+            S[dp + REWARD, i] = rewards[j, int(S[dp + PICKED, i])]
+        absorb_free(M, Q, D, Z, n, size, S, E, first == 0)
         first += size
 
 

@@ -98,7 +98,9 @@ def test_rare_successes_earn_more_than_with_linear_beliefs() -> None:
         for replicate in range(4):
             policy = {
                 "logistic": lambda: coaf.COAF(belief=Logistic(world.dim)),
-                "tuned": lambda: coaf.COAF(dim=world.dim),
+                "tuned": lambda: coaf.COAF(
+                    belief=coaf.Linear.tuned(world.dim), rate=coaf.Renewal()
+                ),
                 "paper": lambda: coaf.COAF.paper(world.dim),
             }[name]()
             for row in play(policy, world, rounds=800, replicate=replicate):

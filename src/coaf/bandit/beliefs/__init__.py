@@ -9,6 +9,7 @@ from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.mapped import Mapped
 from coaf.bandit.beliefs.nested import Nested
 from coaf.bandit.beliefs.regression import Regression
+from coaf.bandit.beliefs.scale_free import ScaleFree
 
 __all__ = [
     "Drift",
@@ -21,4 +22,5 @@ __all__ = [
     "Nested",
     "Poisson",
     "Regression",
+    "ScaleFree",
 ]

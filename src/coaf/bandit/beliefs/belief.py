@@ -1,7 +1,7 @@
 """The contract of a belief: what is known of the mean reward."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -59,3 +59,30 @@ class Belief(Protocol):
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
+
+
+@runtime_checkable
+class LearnsSize(Protocol):
+    """A belief that has to see rewards before it knows how large they are."""
+
+    @property
+    def reward_size(self) -> float:
+        """How large rewards are, in their unit: 0 while nothing is known of it.
+
+        Until then `upper` has no unit; it is positive, and the larger the less is known of an arm.
+        Infinite where it was stated rather than learned.
+        """
+
+
+@runtime_checkable
+class Corrects(Protocol):
+    """A belief that can take back what it was told of some rows."""
+
+    def correct(
+        self,
+        features: FloatArray,
+        previous: FloatArray,
+        rewards: FloatArray,
+        groups: Groups | None = None,
+    ) -> None:
+        """These rows, learned with rewards `previous`, have `rewards` in truth."""

@@ -1,8 +1,8 @@
 """The drifting belief: any other, with old rows fading or leaving as new ones arrive."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,58 +11,12 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_features, check_rewards
+from coaf.bandit.beliefs.runs import Run, joined, last_of, taught
 from coaf.bandit.groups import Groups, check_groups
-from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.state import entry, seal, unseal
 
 _LEAST = 1e-300  # a factor must stay above 0 however often one forgets
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows in order of arrival, and what was forgotten after the last of them."""
-
-    X: FloatArray
-    y: FloatArray
-    groups: Groups | None
-    factor: float = 1.0
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def part(self, rows: slice) -> "Rows":
-        groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=self.X[rows], y=self.y[rows], groups=groups)
-
-    def continues(self, before: "Rows") -> bool:
-        """Whether one call can teach both: nothing forgotten between, and groups of one kind."""
-        a, b = before.groups, self.groups
-        if a is None or b is None:
-            alike = a is b
-        else:
-            alike = a.shape[1:] == b.shape[1:] and a.dtype.kind == b.dtype.kind
-        return alike and before.factor == 1.0
-
-    def after(self, before: "Rows") -> "Rows":
-        groups = None
-        if before.groups is not None and self.groups is not None:
-            groups = np.concatenate([before.groups, self.groups])
-        X, y = np.concatenate([before.X, self.X]), np.concatenate([before.y, self.y])
-        return Rows(X, y, groups, self.factor)
-
-    def state(self) -> dict[str, Any]:
-        labels = self.groups
-        saved = None if labels is None else {"dtype": labels.dtype.str, "labels": labels.tolist()}
-        return {"X": pack(self.X), "y": pack(self.y), "groups": saved, "factor": self.factor}
-
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> "Rows":
-        saved, y = entry(state, "groups"), unpack(state, "y")
-        groups = None
-        if saved is not None:
-            labels = np.array(entry(saved, "labels"), dtype=entry(saved, "dtype"))
-            groups = check_groups(labels, len(y))
-        return cls(unpack(state, "X"), y, groups, check_factor(entry(state, "factor")))
 
 
 @register("drift")
@@ -120,7 +74,7 @@ class Drift:
         self.dim = int(belief.dim)
         self.half_life = None if half_life is None else number("half_life", half_life, low=1)
         self.window = None if window is None else int(window)
-        self._kept: list[Rows] = []
+        self._kept: list[Run] = []
         for name in ("feature_bound", "mean_bound"):  # what holds for the belief holds here
             if hasattr(belief, name):
                 setattr(self, name, getattr(belief, name))
@@ -141,10 +95,10 @@ class Drift:
 
     def _rows(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: npt.ArrayLike | None
-    ) -> Rows:
+    ) -> Run:
         X = check_features(features, self.dim)
         labels = None if groups is None else check_groups(groups, len(X))
-        return Rows(X, check_rewards(rewards, len(X)), labels)
+        return Run(X, check_rewards(rewards, len(X)), labels)
 
     def learn(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: npt.ArrayLike | None = None
@@ -154,17 +108,17 @@ class Drift:
         if self.half_life is not None:
             self.belief = self._faded(self.belief, rows)
         elif self.window is not None and len(rows):
-            kept = _joined([*self._kept, rows])
+            kept = joined([*self._kept, rows])
             if sum(map(len, kept)) <= self.window:
                 self.belief.learn(rows.X, rows.y, rows.groups)
             else:
                 new = deepcopy(self.belief)
                 new.learn(rows.X, rows.y, rows.groups)  # refuses what it must, even if it leaves
-                kept = _last(kept, self.window)
-                self.belief = _taught(new, kept)
+                kept = last_of(kept, self.window)
+                self.belief = taught(new, kept)
             self._kept = kept
 
-    def _faded(self, belief: Belief, rows: Rows) -> Belief:
+    def _faded(self, belief: Belief, rows: Run) -> Belief:
         """A copy of the belief with rows added one by one, each letting those before it fade."""
         assert self.half_life is not None
         new, factor = deepcopy(belief), 0.5 ** (1.0 / self.half_life)
@@ -183,14 +137,14 @@ class Drift:
     ) -> None:
         """Start again from the belief's prior with these rows, the oldest first."""
         rows = self._rows(features, rewards, groups)
-        new, kept = deepcopy(self.belief), _last([rows], self.window or 0)
+        new, kept = deepcopy(self.belief), last_of([rows], self.window or 0)
         if self.half_life is not None:
             new.refit(rows.X[:0], rows.y[:0])
             new = self._faded(new, rows)
         else:
             new.refit(rows.X, rows.y, rows.groups)  # refuses what it must, even if it leaves
             if sum(map(len, kept)) < len(rows):
-                new = _taught(new, kept)
+                new = taught(new, kept)
         self.belief, self._kept = new, kept
 
     def forget(self, factor: float) -> None:
@@ -232,7 +186,7 @@ class Drift:
             half_life=entry(state, "half_life"),
             window=entry(state, "window"),
         )
-        drift._kept = [Rows.restore(saved) for saved in entry(state, "kept")]
+        drift._kept = [Run.restore(saved) for saved in entry(state, "kept")]
         for rows in drift._kept:
             if rows.X.shape != (len(rows), drift.dim):
                 raise ValueError(
@@ -240,34 +194,3 @@ class Drift:
                     f"rewards and dim={drift.dim}"
                 )
         return drift
-
-
-def _joined(runs: Iterable[Rows]) -> list[Rows]:
-    """The same rows in as few runs as can be taught by one call each."""
-    result: list[Rows] = []
-    for rows in runs:
-        if result and rows.continues(result[-1]):
-            result[-1] = rows.after(result[-1])
-        else:
-            result.append(rows)
-    return result
-
-
-def _last(runs: list[Rows], count: int) -> list[Rows]:
-    """The last `count` rows."""
-    result: list[Rows] = []
-    for rows in reversed(runs):
-        if count > 0 and len(rows):
-            result.insert(0, rows.part(slice(max(len(rows) - count, 0), None)))
-        count -= len(rows)
-    return result
-
-
-def _taught(belief: Belief, runs: list[Rows]) -> Belief:
-    """The belief, started again with these rows and what was forgotten between them."""
-    for i, rows in enumerate(runs):
-        teach = belief.learn if i else belief.refit
-        teach(rows.X, rows.y, rows.groups)
-        if rows.factor < 1.0:
-            belief.forget(rows.factor)
-    return belief

@@ -3,6 +3,8 @@
 import functools
 from typing import Any
 
+import numpy as np
+
 from coaf.bandit.arrays import FloatArray
 
 
@@ -22,6 +24,18 @@ def scratch(dim: int) -> Any:
 def rows(learner: FloatArray) -> float:
     """How many rows were learned."""
     return float(learner[2 * learner.shape[1] + 2, compiled()[0].ROWS])
+
+
+def numbers(learner: FloatArray) -> list[float]:
+    """Rows learned and what else is counted, in the order that `kernels.py` names."""
+    result: list[float] = learner[2 * learner.shape[1] + 2, :8].tolist()
+    return result
+
+
+def uncertainty(learner: FloatArray, dim: int) -> float:
+    """The sum of the variances of θ̄ for noise 1: the trace of V⁻¹."""
+    width = learner.shape[1]
+    return float(np.trace(learner[width : width + dim, :dim]))
 
 
 def theta(learner: FloatArray, dim: int) -> FloatArray:

@@ -11,9 +11,15 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray, number
 from coaf.bandit.beliefs import learner
+from coaf.bandit.beliefs.assumptions import (
+    ENOUGH,
+    check_mean_bound,
+    check_noise,
+    check_norm_bound,
+)
 from coaf.bandit.beliefs.learner import compiled, scratch
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import beyond, check_factor, limit_of, shaped
+from coaf.bandit.beliefs.rows import beyond, check_factor, check_rewards, limit_of, shaped
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
@@ -123,6 +129,8 @@ class Linear:
         self._prior: FloatArray | None = None  # a learner, once something was settled
         self._scored: tuple[FloatArray, int, int] | None = None
         self._limit = limit_of(self.feature_bound)
+        self._warned: set[str] = set()
+        self._next_check = ENOUGH
 
     @classmethod
     def tuned(cls, dim: int, **settings: Any) -> Self:
@@ -232,6 +240,20 @@ class Linear:
             raise beyond(X, row, self.feature_bound)
         if reward >= 0:
             raise ValueError(f"rewards[{reward}] is {y[reward]}; every entry must be finite")
+        if self.rows >= self._next_check:
+            self._next_check = 2 * int(self.rows)
+            self._check_assumptions()
+
+    def _check_assumptions(self) -> None:
+        """Whether rewards keep to what was stated of them; looked at whenever rows have doubled."""
+        kernels, numbers = compiled()[0], learner.numbers(self._learner)
+        loss, rows = numbers[kernels.LOSS], numbers[kernels.ROWS]
+        excess, count = numbers[kernels.EXCESS], numbers[kernels.BOUNDED]
+        check_mean_bound(self, self.mean_bound, excess, count, self.noise)
+        check_noise(self, self.noise, loss, rows)
+        doubt = math.sqrt(loss / rows * learner.uncertainty(self._learner, self.dim))
+        norm = float(np.linalg.norm(self.theta))
+        check_norm_bound(self, self.norm_bound, norm, doubt)
 
     def _start(self) -> FloatArray:
         """A learner that knows the prior alone."""
@@ -247,6 +269,20 @@ class Linear:
         fresh._learner = self._start()
         fresh.learn(features, rewards, groups)
         self._learner, self._scored = fresh._learner, None
+
+    def correct(
+        self,
+        features: npt.ArrayLike,
+        previous: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        groups: Groups | None = None,
+    ) -> None:
+        """Let rows that were learned with rewards `previous` have `rewards`."""
+        X = shaped(features, self.dim)
+        self._check(X)
+        before, now = check_rewards(previous, len(X)), check_rewards(rewards, len(X))
+        compiled()[0].correct_rows(self._learner, scratch(self.dim), X, before, now)
+        self._scored = None
 
     def forget(self, factor: float) -> None:
         """Let the rows learned count `factor` of what they did.

@@ -9,6 +9,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.kernels import (
+    CAP,
     ESTIMATE,
     LOGDET,
     MEAN,
@@ -33,7 +34,7 @@ from coaf.bandit.compiled.lanes import (
 )
 
 # The confidence set as numbers, in the learner's row of settings.
-NORM_BOUND, FEATURE_BOUND, NOISE, LAMBDA, LOG_DELTA, SCALE, CAP, FORM = range(8)
+NORM_BOUND, FEATURE_BOUND, NOISE, LAMBDA, LOG_DELTA, SCALE, _, FORM = range(8)  # and CAP
 PRINTED, BALL = 1, 2  # bits of FORM
 
 

@@ -8,7 +8,9 @@ Matrices are blocks (see `lanes.py`), padded with zeros to whole lanes.
 - 0 to dp: V = λI + Σ x xᵀ, the precision, which is the truth (its lower triangle);
 - dp to 2dp: P = V⁻¹, derived from it;
 - 2dp: b = Σ x y, the truth; 2dp + 1: θ̄ = P b, derived;
-- 2dp + 2: rows learned, log det V, rows waiting, rows since P was last derived afresh;
+- 2dp + 2: rows learned, log det V, rows waiting, rows since P was last derived afresh, the least
+  penalised squared error Σ (y − θ̄·x)² + θ̄ᵀ(V − Σ x xᵀ)θ̄, and by how much the rewards of arms whose
+  mean was estimated beyond the mean bound exceed it, and how many these are;
 - 2dp + 3: settings of the confidence set (see `confidence.py`).
 
 `Q`, as wide, holds rows that wait to be folded in, in three parts: x, u and v. What is meant is
@@ -44,7 +46,8 @@ SMALL = 64  # up to this many features P and V sit in the cache, and rows are fo
 REFRESH = 4096  # rows after which P is derived from V again, so that rounding cannot build up
 PART = CHUNK + PENDING  # rows in each part of Q
 
-ROWS, LOGDET, WAITING, SINCE = 0, 1, 2, 3  # columns of the learner's last row
+ROWS, LOGDET, WAITING, SINCE, LOSS, EXCESS, BOUNDED = range(7)  # columns of row 2dp + 2
+CAP = 6  # column of row 2dp + 3: the mean bound
 MEAN, SQUARE, ESTIMATE, PICKED, REWARD, SCRATCH = range(6)  # rows of S past dp
 
 HEAD = 8  # rows of a learner past V and P, rounded up
@@ -119,8 +122,10 @@ def fold(M: Block, Q: Block, d: int) -> None:
 
 
 @compiled
-def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, E: Block) -> None:
-    """Learn the rewards of the `count` arms picked in S, at most CHUNK, after `score`.
+def eliminate(
+    M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, E: Block
+) -> None:
+    """Learn the rewards of the `count` arms picked in S, at most CHUNK, after `score`; they wait.
 
     One elimination of I + X_A V⁻¹ X_Aᵀ gives the rank-|A| downdate of P, the step of θ̄ and the
     gain in log det together. Row j of E is x_jᵀ V⁻¹ x_t for every pick t, then u = V⁻¹ x_j, so that
@@ -141,7 +146,7 @@ def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, 
         for i in range(d, dp):
             E[j, lanes + i] = 0.0
     product(Q, start, count, S, 0, d, E, 0, lanes)
-    growth = 1.0
+    growth, loss = 1.0, 0.0
     for j in range(count):
         pivot = 1.0 + E[j, j]
         growth *= pivot
@@ -153,6 +158,7 @@ def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, 
                 store(E, t, c, fma(f, load(E, j, c), load(E, t, c)))
                 c += 8
         step = (S[dp + REWARD, j] - S[dp + MEAN, j]) * inverse
+        loss += (S[dp + REWARD, j] - S[dp + MEAN, j]) * step
         c = 0
         while c < lanes:
             mean = load(S, dp + MEAN, c)
@@ -174,6 +180,14 @@ def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, 
     M[2 * dp + 2, ROWS] += count
     M[2 * dp + 2, WAITING] += count
     M[2 * dp + 2, SINCE] += count
+    M[2 * dp + 2, LOSS] += loss
+
+
+@compiled
+def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, E: Block) -> None:
+    """`eliminate`, and fold in what waits once it is time."""
+    dp = columns(M)
+    eliminate(M, Q, d, X, x0, count, S, E)
     if d <= SMALL or M[2 * dp + 2, WAITING] > PENDING:
         fold(M, Q, d)
     if M[2 * dp + 2, SINCE] >= max(REFRESH, 8 * d):
@@ -264,6 +278,9 @@ def learn_rows(
         for j in range(count):
             S[dp + PICKED, j] = float(j)
             S[dp + REWARD, j] = rewards[first + j]
+            if S[dp + MEAN, j] > M[2 * dp + 3, CAP]:
+                M[2 * dp + 2, EXCESS] += rewards[first + j] - M[2 * dp + 3, CAP]
+                M[2 * dp + 2, BOUNDED] += 1.0
         absorb(M, Q, d, X, 0, count, S, E)
     return -1, -1
 
@@ -272,3 +289,37 @@ def learn_rows(
 def derive(learner: FloatArray, d: int) -> None:
     """`refresh` for a learner's array in which no rows wait."""
     refresh(block(learner), d)
+
+
+@compiled
+def correct_rows(
+    learner: FloatArray, arena: FloatArray, rows: FloatArray, previous: FloatArray, now: FloatArray
+) -> None:
+    """Let rows that were learned with other rewards have these: V stays, b and θ̄ follow."""
+    d = rows.shape[1]
+    M, Q, _, _, _ = parts(learner, arena, d)
+    dp = columns(M)
+    if M[2 * dp + 2, WAITING] > 0.0:
+        fold(M, Q, d)
+    squares = 0.0
+    for k in range(d):
+        squares += M[2 * dp, k] * M[2 * dp + 1, k]
+    for j in range(rows.shape[0]):
+        squares += now[j] ** 2 - previous[j] ** 2
+        for k in range(d):
+            M[2 * dp, k] += rows[j, k] * (now[j] - previous[j])
+    fit(M, d)
+    for k in range(d):
+        squares -= M[2 * dp, k] * M[2 * dp + 1, k]
+    M[2 * dp + 2, LOSS] = max(M[2 * dp + 2, LOSS] + squares, 0.0)
+
+
+@compiled
+def fit(M: Block, d: int) -> None:
+    """θ̄ = P b."""
+    dp = columns(M)
+    for i in range(d):
+        total = 0.0
+        for k in range(d):
+            total += M[dp + i, k] * M[2 * dp, k]
+        M[2 * dp + 1, i] = total

@@ -6,7 +6,9 @@ import threading
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.compiled.extremes import TAIL
 from coaf.bandit.compiled.kernels import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
+from coaf.bandit.compiled.scale_free import CAP
 
 _local = threading.local()
 
@@ -34,6 +36,14 @@ def learner(d: int, regularization: float, settings: tuple[float, ...]) -> Float
     result[dp : dp + d, :d] = np.eye(d) / regularization
     result[2 * dp + 2, LOGDET] = d * math.log(regularization)
     result[2 * dp + 3, : len(settings)] = settings
+    return result
+
+
+def free_learner(d: int, cap: float) -> FloatArray:
+    """A learner without units, of d features and a constant, that knows nothing yet."""
+    dp = (d + 8) // 8 * 8
+    result = aligned(2 * dp + HEAD + (3 * PART if d + 1 > SMALL else 0) + TAIL, dp)
+    result[2 * dp + 3, CAP] = cap
     return result
 
 

@@ -1,0 +1,65 @@
+"""What was stated of rewards, and whether they keep to it."""
+
+import math
+import warnings
+from typing import Protocol
+
+from coaf.bandit.faults import AssumptionWarning
+
+SURE = 4.0  # standard deviations beyond which chance is no excuse
+ENOUGH = 16  # rows
+
+
+class Warned(Protocol):
+    """A belief that remembers what it has warned of."""
+
+    _warned: set[str]
+
+
+def contradict(belief: Warned, argument: str, seen: str, effect: str) -> None:
+    """Warn once that what was stated as `argument` does not fit what was seen."""
+    if argument not in belief._warned:
+        belief._warned.add(argument)
+        warnings.warn(
+            f"{type(belief).__name__}({argument}={getattr(belief, argument):g}): {seen}. {effect}",
+            AssumptionWarning,
+            stacklevel=5,
+        )
+
+
+def check_mean_bound(
+    belief: Warned, bound: float, excess: float, count: float, noise: float
+) -> None:
+    """`count` rewards of arms estimated at the bound exceed it by `excess` in all."""
+    if count >= ENOUGH and excess > SURE * noise * math.sqrt(count):
+        contradict(
+            belief,
+            "mean_bound",
+            f"{count:.0f} rewards of arms estimated at it average {bound + excess / count:.4g}",
+            "Estimates are cut there, so that such arms are not told apart: raise it, or use "
+            "ScaleFree, which needs none",
+        )
+
+
+def check_noise(belief: Warned, noise: float, loss: float, rows: float) -> None:
+    """Rewards are `loss` in squares from their estimates, over so many rows."""
+    if rows >= ENOUGH and loss > 4.0 * noise**2 * rows:
+        contradict(
+            belief,
+            "noise",
+            f"{rows:.0f} rewards are {math.sqrt(loss / rows):.4g} from their estimates, by root "
+            "mean square",
+            "The confidence set is too small, so that good arms may be given up: raise it, or use "
+            "ScaleFree, which learns it",
+        )
+
+
+def check_norm_bound(belief: Warned, bound: float, norm: float, doubt: float) -> None:
+    """Coefficients were found to have this norm, give or take a standard deviation of `doubt`."""
+    if norm - SURE * doubt > bound:
+        contradict(
+            belief,
+            "norm_bound",
+            f"the coefficients found have norm {norm:.4g}",
+            "The confidence set is not where they are: raise it, or use ScaleFree",
+        )

@@ -1,0 +1,321 @@
+"""The default belief: linear, and without units."""
+
+import warnings
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.beliefs.assumptions import check_mean_bound
+from coaf.bandit.beliefs.free_learner import compiled, discounted, extremes_of
+from coaf.bandit.beliefs.learner import copied
+from coaf.bandit.beliefs.registry import register
+from coaf.bandit.beliefs.rows import check_factor, check_rewards, shaped
+from coaf.bandit.faults import AssumptionWarning
+from coaf.bandit.groups import Groups
+from coaf.bandit.state import entry, pack, seal, unpack, unseal
+
+
+@register("scale-free")
+class ScaleFree:
+    """Mean rewards θ₀ + θ·x, with every scale learned: of rewards, of their noise, of features.
+
+    Parameters
+    ----------
+    dim
+        Number of features; a constant is not needed among them.
+    mean_bound
+        The largest mean reward there is, if that is known: estimates are capped by it.
+
+    Notes
+    -----
+    Ridge regression with a free constant, in which feature i counts relative to its range in the
+    rows learned: θ_i·range has a ridge of 1/32 of a row. So a feature times c, rewards times c or
+    a feature plus c change no decision. A feature that differs for the first time is as little
+    known as can be.
+
+    With q = x̃ᵀV⁻¹x̃, one over the number of rows that speak for an arm, `upper` is its estimate plus
+
+        √((1 + ln(1 + n·q/D)) · q/(1 + q) · (σ̂² + 4q·ω²)/(1 + 4q)),
+
+    for n rows, D = dim + 1 coefficients, the residual variance σ̂² and the mean square ω² of
+    rewards. The last factor is the noise: where four rows or fewer speak for an arm nobody knows
+    how noisy it is, and it is taken from the size of rewards. The logarithm grows only for arms
+    that are left behind, so that none is given up for good: see `patience`.
+
+    No guarantee comes with this width; docs/study.md says how it was chosen, and docs/stress.md
+    how it does where it was not. `Linear(dim)` has the paper's confidence set.
+
+    **A single reward has bounded influence.** The eight largest rewards (in magnitude) count for
+    no more than ten times the root mean square of the others that are not 0; of m rewards other
+    than 0 only the m/10 largest are judged. This depends on the rows, not on their order, and
+    leaves rewards of 0 and 1 alone, and counts. `limited` lists what counts
+    for less, and an `AssumptionWarning` says so once.
+
+    Until a reward other than 0 is learned nothing is known of their size (`reward_size` is 0):
+    `upper` then is between 0 and 1, and only says of which arm least is known.
+
+    Examples
+    --------
+    >>> belief = ScaleFree(2)
+    >>> X = [[5000.0, 0.01], [5100.0, 0.01], [5000.0, 0.02], [5100.0, 0.02]]
+    >>> belief.learn(X, [1.0, 3.0, 2.0, 4.0])
+    >>> belief.mean([[5050.0, 0.015]])
+    array([2.5])
+    """
+
+    def __init__(self, dim: int, *, mean_bound: float | None = None) -> None:
+        if dim < 1 or int(dim) != dim:
+            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
+        self.dim = int(dim)
+        self.mean_bound = (
+            None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
+        )
+        workspace = compiled()[3]
+        cap = np.inf if self.mean_bound is None else self.mean_bound
+        self._learner: FloatArray = workspace.free_learner(self.dim, cap)
+        self._prior: FloatArray | None = None
+        self._warned: set[str] = set()
+
+    def _at(self, row: int, column: int | slice) -> Any:
+        """What stands `row` rows below V and P."""
+        return self._learner[2 * self._learner.shape[1] + row, column]
+
+    @property
+    def rows(self) -> float:
+        """How many rows were learned; what was forgotten in part counts in part."""
+        return float(self._at(2, compiled()[2].ROWS))
+
+    @property
+    def reward_size(self) -> float:
+        """ω, the root mean square of the rewards learned; 0 while nothing is known of it."""
+        return float(np.sqrt(self._at(3, compiled()[0].MEAN_SQUARE)))
+
+    @property
+    def noise(self) -> float:
+        """σ̂, the standard deviation of rewards around their estimates."""
+        return float(np.sqrt(max(self._at(2, compiled()[2].LOSS), 0.0) / max(self.rows, 1.0)))
+
+    @property
+    def theta(self) -> FloatArray:
+        """The coefficients of the features, and last the constant."""
+        theta: FloatArray = self._at(1, slice(self.dim + 1)).copy()
+        theta[-1] -= theta[:-1] @ self._reference
+        return theta
+
+    @property
+    def _reference(self) -> FloatArray:
+        reference: FloatArray = self._at(compiled()[0].REFERENCE, slice(self.dim))
+        return reference
+
+    @property
+    def limited(self) -> list[tuple[float, float]]:
+        """Rewards that count for less than they are: what each is, and what it counts for."""
+        _, rewards, counted, weights = extremes_of(self._learner, self.dim)
+        less = (weights > 0.0) & (rewards != counted)
+        return [(float(y), float(v)) for y, v in zip(rewards[less], counted[less], strict=True)]
+
+    def patience(self, tries: int, lead: float, *, noise: float = 0.0) -> float:
+        """Rows after which an arm is tried again that was tried `tries` times with bad luck.
+
+        It may be far below others in its average by then: by `lead` times the size of rewards.
+        `noise` is the least that σ̂ is, in the same unit. Rows are those learned of all arms.
+
+        Examples
+        --------
+        Two arms, one of which failed at its first three trials while the other never does:
+
+        >>> round(ScaleFree(2).patience(3, lead=1.0))
+        3622
+        >>> round(ScaleFree(2).patience(3, lead=0.7, noise=0.7))
+        51
+        """
+        q = 1.0 / tries
+        few = compiled()[0].FEW * q
+        error2 = q * (noise**2 + few) / ((1.0 + q) * (1.0 + few))
+        return float((np.exp(max(lead**2 / error2 - 1.0, 0.0)) - 1.0) * (self.dim + 1) / q)
+
+    def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The estimate of each arm; groups make no difference here."""
+        X = self._checked(features)
+        theta = self._at(1, slice(self.dim + 1))
+        result: FloatArray = (X - self._reference) @ theta[:-1] + theta[-1]
+        return result
+
+    def _checked(self, features: npt.ArrayLike) -> FloatArray:
+        X = shaped(features, self.dim)
+        largest = compiled()[0].LARGEST
+        if not np.abs(X).max(initial=0.0) < largest:
+            row = int(np.argmax(~(np.abs(X) < largest).all(axis=1)))
+            raise self._beyond(X, row)
+        return X
+
+    def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
+        """The estimate and how far above it the mean may be; see Notes."""
+        X = shaped(features, self.dim)
+        free, _, _, workspace = compiled()
+        arena = workspace.arena(self.dim + 1, len(X))
+        result: FloatArray
+        result, bad = free.upper_rows_free(self._learner, arena, X)
+        if bad >= 0:
+            raise self._beyond(X, bad)
+        return result
+
+    def _beyond(self, X: FloatArray, row: int) -> ValueError:
+        largest = compiled()[0].LARGEST
+        column = int(np.argmax(~(np.abs(X[row]) < largest)))
+        return ValueError(
+            f"features[{row}, {column}] is {X[row, column]}; every entry must be a number within "
+            f"±{largest:g}"
+        )
+
+    def sample(
+        self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
+    ) -> FloatArray:
+        """One joint draw of mean rewards, whose standard deviation is the width of `upper`."""
+        X = self._checked(features)
+        free = compiled()[0]
+        u = free.draw_free(self._learner, self.dim + 1, rng.standard_normal(self.dim + 1))
+        away = X - self._reference
+        same = self._at(free.LOW, slice(self.dim)) == self._at(free.HIGH, slice(self.dim))
+        away[:, same] = np.sign(away[:, same]) / np.sqrt(free.RIDGE)
+        drawn = away @ u[:-1] + u[-1]
+        width, error = self._widths(X)
+        result: FloatArray = self.mean(X) + drawn * width / error
+        return result
+
+    def _widths(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far `upper` is above the mean, uncapped, and √q."""
+        free, _, _, workspace = compiled()
+        arena = workspace.arena(self.dim + 1, len(X))
+        widths: FloatArray
+        errors: FloatArray
+        widths, errors = free.widths_free(self._learner, arena, X)
+        return widths, errors
+
+    def learn(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Add any number of rows."""
+        X = shaped(features, self.dim)
+        y = np.ascontiguousarray(rewards, dtype=np.float64)
+        if y.shape != (len(X),):
+            raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
+        free, _, _, workspace = compiled()
+        arena = workspace.arena(self.dim + 1, 1)
+        row, reward, limited = free.learn_rows_free(self._learner, arena, X, y)
+        if row >= 0:
+            raise self._beyond(X, row)
+        if reward >= 0:
+            raise ValueError(
+                f"rewards[{reward}] is {y[reward]}; every entry must be a number within "
+                f"±{free.LARGEST:g}"
+            )
+        if limited:
+            self._say_limited()
+        if self.mean_bound is not None:
+            excess, count = self._at(3, free.EXCESS), self._at(3, free.BOUNDED)
+            check_mean_bound(self, self.mean_bound, float(excess), float(count), self.noise)
+
+    def _say_limited(self) -> None:
+        """Say once what the rule about single rewards does, and once where it is at its end."""
+        found = self.limited
+        everyone = len(found) == compiled()[1].EXTREMES
+        subject = "many" if everyone else "some"
+        if not found or subject in self._warned:
+            return
+        self._warned.add(subject)
+        reward, counted = max(found, key=lambda pair: abs(pair[0]))
+        what = f"a reward of {reward:.6g} counts for {counted:.6g}"
+        if everyone:
+            what += f", and so do {len(found) - 1} more: others as large may count in full"
+        warnings.warn(
+            f"rewards: {what}, because it is far beyond the others (see ScaleFree.limited). If it "
+            "stands for a missing score, abandon it instead; reward_range refuses such rewards",
+            AssumptionWarning,
+            stacklevel=4,
+        )
+
+    def _start(self) -> FloatArray:
+        """A learner that knows the prior alone."""
+        workspace = compiled()[3]
+        if self._prior is not None:
+            return copied(self._prior)
+        cap = self._at(3, compiled()[0].CAP)
+        fresh: FloatArray = workspace.free_learner(self.dim, cap)
+        return fresh
+
+    def refit(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
+    ) -> None:
+        """Start again from the prior with these rows."""
+        fresh = copy(self)
+        fresh._learner = self._start()
+        fresh.learn(features, rewards, groups)
+        self._learner = fresh._learner
+
+    def correct(
+        self,
+        features: npt.ArrayLike,
+        previous: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        groups: Groups | None = None,
+    ) -> None:
+        """Let rows that were learned with rewards `previous` have `rewards`."""
+        X = self._checked(features)
+        before, now = check_rewards(previous, len(X)), check_rewards(rewards, len(X))
+        free, _, _, workspace = compiled()
+        new = copied(self._learner)
+        if self.rows < len(X) or not free.correct_rows_free(
+            new, workspace.arena(self.dim + 1, 1), X, before, now
+        ):
+            raise ValueError(
+                "a reward counts for less than it is (see ScaleFree.limited), so that corrections "
+                "need all rows: use keep_rows=True, or refit"
+            )
+        self._learner = new
+
+    def forget(self, factor: float) -> None:
+        """Let the rows learned count `factor` of what they did; ranges of features stay."""
+        if check_factor(factor) < 1.0 and self.rows > 0.0:
+            free, _, _, workspace = compiled()
+            new = discounted(self._learner, self._start(), self.dim, float(factor))
+            free.derive_all(new, workspace.arena(self.dim + 1, 1), self.dim + 1)
+            self._learner = new
+
+    def settle(self) -> None:
+        """Let what is known now be the prior."""
+        self._prior = copied(self._learner)
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        return seal(
+            "scale-free",
+            {
+                "dim": self.dim,
+                "mean_bound": self.mean_bound,
+                "learner": pack(self._learner),
+                "prior": None if self._prior is None else pack(self._prior),
+                "warned": sorted(self._warned),
+            },
+        )
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any] | str) -> Self:
+        """The belief that `state` was taken from."""
+        state = unseal("scale-free", state)
+        belief = cls(entry(state, "dim"), mean_bound=entry(state, "mean_bound"))
+        for name in ("learner", "prior"):
+            if entry(state, name) is not None:
+                saved = unpack(state, name)
+                if saved.shape != belief._learner.shape:
+                    raise ValueError(
+                        f"state entry {name!r} has shape {saved.shape}, dim={belief.dim} needs "
+                        f"{belief._learner.shape}"
+                    )
+                setattr(belief, f"_{name}", copied(saved))
+        belief._warned = set(entry(state, "warned"))
+        return belief

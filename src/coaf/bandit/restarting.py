@@ -1,0 +1,109 @@
+"""The running ratio that begins anew when times or rewards have changed."""
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any, NamedTuple
+
+from coaf.bandit.arrays import number
+from coaf.bandit.problem import Round
+from coaf.bandit.rate import Score, Visit
+from coaf.bandit.state import entry
+
+SLACK = 0.5  # standard deviations by which gaps may be off at no charge
+ALARM = 12.0  # standard deviations, summed up beyond the slack, that are no chance
+CLIP = 3.0  # standard deviations that a single visit counts for at most
+
+
+class Sums(NamedTuple):
+    """What visits add up to since the last restart, and in the two tests for the next."""
+
+    reward: float = 0.0
+    seconds: float = 0.0
+    high: float = 0.0  # how far gaps have been above 0: the rate is too high
+    high_reward: float = 0.0
+    high_seconds: float = 0.0
+    low: float = 0.0
+    low_reward: float = 0.0
+    low_seconds: float = 0.0
+    squares: float = 0.0  # of gaps
+    gaps: float = 0.0
+
+
+Ten = tuple[float, float, float, float, float, float, float, float, float, float]
+
+
+def one_visit_later(sums: Ten, reward: float, seconds: float) -> Ten:
+    """The sums with a visit more. The compiled replicates compile this too."""
+    R, T, high, high_R, high_T, low, low_R, low_T, squares, gaps = sums
+    if T > 0.0:
+        gap = seconds * (R / T) - reward
+        if squares > 0.0:
+            z = min(max(gap / sqrt(squares / gaps), -CLIP), CLIP)
+            high, high_R, high_T = high + (z - SLACK), high_R + reward, high_T + seconds
+            low, low_R, low_T = low - (z + SLACK), low_R + reward, low_T + seconds
+            if high <= 0.0:
+                high, high_R, high_T = 0.0, 0.0, 0.0
+            if low <= 0.0:
+                low, low_R, low_T = 0.0, 0.0, 0.0
+            if high > ALARM:
+                return high_R, high_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            if low > ALARM:
+                return low_R, low_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        squares, gaps = squares + gap * gap, gaps + 1.0
+    return R + reward, T + seconds, high, high_R, high_T, low, low_R, low_T, squares, gaps
+
+
+class Restarting:
+    """The running ratio of estimated reward to time spent, since conditions last changed.
+
+    At the right rate the gaps of visits are 0 on average. Page's test adds up by how much they are
+    above 0, less half a standard deviation each, and likewise below; when a sum has grown beyond
+    12, which chance hardly ever does, all before it began to grow is forgotten. Gaps rest on
+    estimates and on latencies, and these are known beforehand: a change of times shows within a
+    few rounds, however late rewards come. Blind visits do not count.
+
+    Parameters
+    ----------
+    initial
+        The rate before any time was spent; 0 unless given.
+    """
+
+    def __init__(self, *, initial: float = 0.0) -> None:
+        self.initial = number("initial", initial)
+        self._before = self._sums = Sums()
+
+    @property
+    def reward(self) -> float:
+        """The estimated reward since the last restart."""
+        return self._sums.reward
+
+    @property
+    def seconds(self) -> float:
+        """The time spent since the last restart."""
+        return self._sums.seconds
+
+    def value(self, score: Score) -> float:
+        return self.reward / self.seconds if self.seconds > 0.0 else self.initial
+
+    def enter(self, visit: Visit, round: Round) -> None:
+        self._before = self._sums
+        self.update(visit)
+
+    def update(self, visit: Visit) -> None:
+        if not visit.blind:
+            later = one_visit_later(self._before, visit.spent_reward, visit.spent_seconds)
+            self._sums = Sums(*later)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rate": "restarting",
+            "initial": self.initial,
+            "sums": list(self._sums),
+            "before": list(self._before),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> "Restarting":
+        rate = cls(initial=entry(state, "initial"))
+        rate._sums, rate._before = Sums(*entry(state, "sums")), Sums(*entry(state, "before"))
+        return rate
