@@ -103,7 +103,8 @@ def page() -> str:
             pairs = zip(np.mean(free, axis=0), np.mean(limited, axis=0), strict=True)
             numbers = [f"{x:.0f}" if x >= 100.0 else f"{x:.2g}" for pair in pairs for x in pair]
             lines.append(f"| {name} | {' | '.join(numbers)} |")
-    lines += ["", f"Limiting and restoring takes {entry_microseconds():.0f} µs a call."]
+    lines += ["", "One run, which varies by factors with whatever else the machine does."]
+    lines += [f"Limiting and restoring takes {entry_microseconds():.0f} µs a call."]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """One thread of linear algebra while a belief scores or learns.
 
 Its products are small and many. On a busy machine the threads of BLAS and OpenMP wait for each
-other at every one of them, which can take a hundred times as long as doing without.
+other at every one of them, which can take tens of times as long as doing without.
 """
 
 import os
