@@ -13,6 +13,7 @@ exclude_patterns = [
     "_build",
     "study_results.md",
     "speed_results.md",
+    "threads_results.md",
     "movielens_results.md",
     "beliefs_results.md",
     "replay_results.md",

@@ -7,7 +7,8 @@ import coaf
 
 
 def test_heavy_modules_load_on_first_use() -> None:
-    code = "import coaf, sys; print([m for m in ('numba', 'scipy', 'xarray') if m in sys.modules])"
+    heavy = ("numba", "scipy", "xarray", "threadpoolctl")
+    code = f"import coaf, sys; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

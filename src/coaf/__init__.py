@@ -1,5 +1,6 @@
 """Decide, while the clock runs, which options are worth their time."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from coaf.bandit.actions import AnySubset, AtMost, Capped, Exactly, Grouped, Listed, OneOf
@@ -35,6 +36,7 @@ from coaf.version import __version__
 if TYPE_CHECKING:
     from coaf import cryoem, worlds
     from coaf.worlds import compare, play
+    from coaf.worlds.warm import warm
 
 
 __all__ = [
@@ -88,15 +90,18 @@ __all__ = [
     "cryoem",
     "play",
     "start_from",
+    "warm",
     "worlds",
 ]
 
 
+_LATER = {"compare": "coaf.worlds", "play": "coaf.worlds", "warm": "coaf.worlds.warm"}
+
+
 def __getattr__(name: str) -> Any:
     """Rooms further in load on first use, so that `import coaf` is quick."""
-    if name in ("worlds", "cryoem", "compare", "play"):
-        import importlib
-
-        room = importlib.import_module("coaf.cryoem" if name == "cryoem" else "coaf.worlds")
-        return getattr(room, name) if name in ("compare", "play") else room
+    if name in ("worlds", "cryoem"):
+        return importlib.import_module(f"coaf.{name}")
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module 'coaf' has no attribute {name!r}")

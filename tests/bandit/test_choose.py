@@ -7,6 +7,9 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.choose import NOTHING, choose_belief
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 pytest.importorskip("sklearn")
 
 

@@ -12,6 +12,9 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.linear import Linear
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 
 def rows(n: int, dim: int, seed: int) -> FloatArray:
     X = np.random.default_rng(seed).normal(size=(n, dim))

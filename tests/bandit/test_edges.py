@@ -193,6 +193,7 @@ def test_a_belief_of_ones_own_passes_the_checks_and_is_restored() -> None:
     assert isinstance(coaf.COAF.restore(policy.state(), belief=Own).belief, Own)
 
 
+@pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
 def test_an_estimate_outside_the_ball_is_no_broken_contract() -> None:
     check_belief(coaf.Linear(3, norm_bound=0.05, noise=0.01))
 

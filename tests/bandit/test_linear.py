@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.linear import Linear
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 DIMS = [1, 3, 8, 10, 64, 65, 70]  # above 64 features rows wait before they are folded in
 
 

@@ -11,6 +11,9 @@ from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.registry import register
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 DIMS = [1, 5, 64, 70]  # above 64 features rows wait before they are folded in
 NOTHING = np.empty(0)
 

@@ -18,6 +18,9 @@ from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.optimum import least_gaps
 from coaf.worlds.world import BulkWorld
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 
 class Uneven:
     """Arms that differ in time, and rounds with and without a set-up."""

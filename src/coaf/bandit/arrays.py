@@ -1,7 +1,7 @@
 """Array types, and the checks that name the argument and the first bad index."""
 
 import functools
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
+A = TypeVar("A", bound=npt.NDArray[Any])
 
 # The one object of each native dtype: `is` with it is the quickest test, and hot paths test often.
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -20,6 +21,14 @@ def guards() -> Any:
     from coaf.bandit.compiled import guards
 
     return guards
+
+
+def locked(array: A) -> A:
+    """The array, seen so that it cannot be written to; numba compiles anew for one that can."""
+    if array.flags.writeable:
+        array = array.view()
+        array.setflags(write=False)
+    return array
 
 
 def _position(bad: npt.NDArray[np.bool_]) -> str:

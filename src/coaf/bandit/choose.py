@@ -20,6 +20,7 @@ from coaf.bandit.beliefs.nested import Nested
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.rows import check_features, check_rewards
 from coaf.bandit.groups import Groups, check_groups
+from coaf.bandit.threads import one_thread
 
 FOLDS = 5
 NOTHING = "the average"
@@ -66,6 +67,7 @@ class Choice:
         return "\n".join([*lines, *rest, self.why])
 
 
+@one_thread
 def choose_belief(
     features: npt.ArrayLike,
     rewards: npt.ArrayLike,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, guards, mask
+from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, guards, locked, mask
 from coaf.bandit.problem import Decision
 from coaf.bandit.state import entry
 
@@ -23,7 +23,7 @@ def arm_numbers(arms: Any) -> IntArray:
         numbers = numbers.astype(np.int64)
     if numbers.ndim != 1:
         raise ValueError(f"arms must be a list of arm numbers, got {arms!r}")
-    return numbers
+    return locked(numbers)
 
 
 def reward_values(rewards: Any, arms: IntArray, name: str = "rewards") -> FloatArray:
@@ -34,7 +34,7 @@ def reward_values(rewards: Any, arms: IntArray, name: str = "rewards") -> FloatA
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     if values.shape != arms.shape:
         raise ValueError(f"{name} has shape {values.shape} for {len(arms)} arms")
-    return values
+    return locked(values)
 
 
 def _mask(arms: IntArray, n: int) -> BoolArray:
@@ -169,7 +169,7 @@ class Ledger:
         if len(values) == 0:  # nothing to say of a decision to take nothing, which closed at once
             return numbers, values
         found = self._find(decision) or self._new(decision)
-        checks, done = guards(), found.done(decision)
+        checks, done = guards(), locked(found.done(decision))
         learned = done & ~found.waiting(decision) if found.missing is not None else ~done & done
         if found.due is None:
             at, reason = checks.first_wrong(numbers, values, done, learned)

@@ -38,7 +38,7 @@ def movielens(
 
     A run that was interrupted goes on where it was when it is called again.
     """
-    needs("xarray", "matplotlib", "threadpoolctl")
+    needs("xarray", "matplotlib")
     from coaf.worlds.cluster import pool  # loads numba, as does the next
     from coaf.worlds.movielens.reproduce import reproduce as whole
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.arrays import FloatArray, IntArray, locked
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.problem import Round
 
@@ -66,5 +66,5 @@ def gather(items: FloatArray, shown: npt.NDArray[np.integer], counts: IntArray) 
 
     d, lanes = items.shape[1], (shown.shape[1] + 7) // 8 * 8
     result = unset(len(shown) * d, lanes)
-    fill(items, shown, counts, result)
+    fill(locked(np.ascontiguousarray(items)), locked(shown), counts, result)
     return result

@@ -23,6 +23,9 @@ from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Round
 from coaf.bandit.state import entry, seal, unseal
 
+# Rewards beyond what was stated are meant.
+pytestmark = pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+
 
 @register("latest, of a test")
 class Latest:

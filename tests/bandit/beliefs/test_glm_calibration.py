@@ -84,6 +84,7 @@ class Microscope:
         return self.batch(rounds, replicate).scenes()
 
 
+@pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
 def test_rare_successes_earn_more_than_with_linear_beliefs() -> None:
     """Share of the optimum over 800 rounds and four replicates: 0.02 more than the best linear.
 

@@ -11,11 +11,13 @@ from coaf.bandit.beliefs.estimators import decode_estimator
 from coaf.bandit.beliefs.oracle import Oracle
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.groups import Groups
+from coaf.bandit.threads import on_one_thread
 
 _MOST = 12  # a Poisson number of mean 1 is larger once in 10¹⁰ times
 
 
 @register("ensemble")
+@on_one_thread()
 class Ensemble(Oracle):
     """Mean rewards by copies of a regressor, each fitted to its own resampling of the rows.
 

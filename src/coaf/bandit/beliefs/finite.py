@@ -13,6 +13,7 @@ from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.threads import on_one_thread
 
 # Losses nearer than this, relatively, are ties: the order of a sum must not choose a function.
 _TIE = 1e-12
@@ -20,6 +21,7 @@ _SETTINGS = ("noise", "mean_bound", "delta", "scale", "within")
 
 
 @register("finite")
+@on_one_thread()
 class Finite:
     """The mean reward is one of k given functions Ψ; rows rule out those that fit badly.
 

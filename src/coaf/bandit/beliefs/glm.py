@@ -14,11 +14,13 @@ from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
+from coaf.bandit.threads import on_one_thread
 
 _SPREAD = 2.0  # standard deviation of the intercept: from 0.02 to 0.98 around a rate of 0.5
 _SETTINGS = ("regularization", "width", "intercept", "typical", "mean_bound")
 
 
+@on_one_thread("interval", "draw")
 class GLM:
     """What `Logistic` and `Poisson` share: mean rewards g(θ·x), and a Gaussian posterior of θ."""
 

@@ -14,6 +14,7 @@ from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
+from coaf.bandit.threads import on_one_thread
 
 _SETTINGS = (
     "signal",
@@ -29,6 +30,7 @@ _SETTINGS = (
 
 
 @register("kernel")
+@on_one_thread("deviation")
 class Kernel:
     """Mean rewards drawn from a Gaussian process: arms that look alike have similar means.
 

@@ -10,12 +10,14 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, IntArray, floats
 from coaf.bandit.beliefs.kernel_basis import Kind, Part, correlation, distances, steepness
 from coaf.bandit.beliefs.rows import check_rewards
+from coaf.bandit.threads import one_thread
 
 MOST = 300  # examples looked at: the cost of one look grows with their cube
 STARTS = (0.2, 1.0, 4.0)  # length scales that the search starts from, in units of the data's spread
 _JITTER = 1e-10
 
 
+@one_thread
 def likeliest(
     features: npt.ArrayLike,
     rewards: npt.ArrayLike,

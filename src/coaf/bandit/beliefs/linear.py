@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, IntArray, number
+from coaf.bandit.arrays import FloatArray, IntArray, locked, number
 from coaf.bandit.beliefs import learner
 from coaf.bandit.beliefs.assumptions import (
     ENOUGH,
@@ -225,7 +225,7 @@ class Linear:
     ) -> None:
         """Add any number of rows."""
         X = shaped(features, self.dim)
-        y = np.ascontiguousarray(rewards, dtype=np.float64)
+        y = locked(np.ascontiguousarray(rewards, dtype=np.float64))
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
         kernels, arms = compiled()[0], None

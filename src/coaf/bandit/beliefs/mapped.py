@@ -14,6 +14,7 @@ from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.threads import on_one_thread
 
 _PROBED = 8  # examples whose features are saved, to notice a map that came out differently
 
@@ -60,6 +61,7 @@ def _transformed(transformer: Any, X: FloatArray) -> FloatArray:
 
 
 @register("mapped")
+@on_one_thread("__init__", "map")
 class Mapped:
     """A belief that sees φ(x) in place of x: polynomials, random features, anything of the kind.
 

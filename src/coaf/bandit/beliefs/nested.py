@@ -18,6 +18,7 @@ from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
+from coaf.bandit.threads import on_one_thread
 
 Family = Literal["gaussian", "logistic"]
 _EFFECTS = {"gaussian": (0.3, 0.3), "logistic": (1.0, 1.0)}
@@ -26,6 +27,7 @@ _TABLES: dict[str, Any] = {"gaussian": GaussianTable, "logistic": LogisticTable}
 
 
 @register("nested")
+@on_one_thread("moments", "factors", "interval", "leave")
 class Nested:
     """Mean rewards from features and from effects of nested groups: squares, and patches in them.
 

@@ -14,7 +14,9 @@ from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
 from coaf.bandit.faults import LARGEST, BeliefWarning
 from coaf.bandit.groups import Groups
+from coaf.bandit.lock import Lock
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.threads import on_one_thread
 
 _LIGHTEST = 1e-12
 _COLUMNS = ("features", "rewards", "weights")
@@ -64,6 +66,7 @@ class Fit:
     R: FloatArray  # RᵀR = V⁻¹
 
 
+@on_one_thread()
 class Oracle:
     """What `Regression` and `Ensemble` share; they say how one copy differs from another.
 
@@ -105,6 +108,7 @@ class Oracle:
         self._columns: tuple[FloatArray, ...] = (np.empty((0, self.dim)), np.empty(0), np.empty(0))
         self._new: list[tuple[FloatArray, FloatArray]] = []
         self._known: Fit | None = None
+        self._lock = Lock()  # of rows joined and fits made when scores are first asked for
 
     def _train(self, copy: int, X: FloatArray, y: FloatArray, w: FloatArray) -> Any:
         """A copy of the regressor, fitted."""
@@ -121,15 +125,16 @@ class Oracle:
 
     def _first(self, rows: int) -> tuple[FloatArray, ...]:
         """Features, rewards and weights of the first `rows` rows."""
-        if self._new:  # joined only now, so that learning a row does not copy all others
-            parts = [self._columns, *((X, y, np.ones(len(y))) for X, y in self._new)]
-            self._columns = tuple(np.concatenate(c) for c in zip(*parts, strict=True))
-            self._new = []
-        return tuple(column[:rows] for column in self._columns)
+        with self._lock:
+            if self._new:  # joined only now, so that learning a row does not copy all others
+                parts = [self._columns, *((X, y, np.ones(len(y))) for X, y in self._new)]
+                self._columns = tuple(np.concatenate(c) for c in zip(*parts, strict=True))
+                self._new = []
+            return tuple(column[:rows] for column in self._columns)
 
     def _report(self, fault: str) -> None:
         self.fault = fault
-        warnings.warn(f"{type(self).__name__}: {fault}", BeliefWarning, stacklevel=5)
+        warnings.warn(f"{type(self).__name__}: {fault}", BeliefWarning, stacklevel=6)
 
     def _fit_at(self, epoch: int) -> tuple[Any, ...]:
         rows, models = self._first(epoch), []
@@ -152,20 +157,22 @@ class Oracle:
 
     def _fit(self) -> Fit:
         epoch = epochs(self._count)[-1]
-        if self._known is not None and self._known.epoch == epoch:
-            return self._known
-        good, models, fault = self._last_good(epoch)
-        X, y, w = self._first(epoch)
-        X1 = np.column_stack([np.ones(epoch), X])
-        ridge = (self.width * self.noise / self.mean_bound) ** 2
-        V = ridge * np.eye(self.dim + 1) + X1.T @ (w[:, None] * X1)
-        average = float(w @ y / w.sum()) if epoch else 0.0
-        known = Fit(epoch, good, models, average, np.linalg.inv(np.linalg.cholesky(V)))
-        self._known, self.fault = known, ""
-        if fault:
-            stays = f"the fit of {good} rows" if good else f"{average:.3g}, their average reward,"
-            self._report(f"{fault}; {stays} stands in")
-        return known
+        with self._lock:
+            if self._known is not None and self._known.epoch == epoch:
+                return self._known
+            good, models, fault = self._last_good(epoch)
+            X, y, w = self._first(epoch)
+            X1 = np.column_stack([np.ones(epoch), X])
+            ridge = (self.width * self.noise / self.mean_bound) ** 2
+            V = ridge * np.eye(self.dim + 1) + X1.T @ (w[:, None] * X1)
+            average = float(w @ y / w.sum()) if epoch else 0.0
+            known = Fit(epoch, good, models, average, np.linalg.inv(np.linalg.cholesky(V)))
+            self._known, self.fault = known, ""
+            if fault:
+                instead = f"{average:.3g}, their average reward,"
+                instead = f"the fit of {good} rows" if good else instead
+                self._report(f"{fault}; {instead} stands in")
+            return known
 
     def _predict(self, model: Any, X: FloatArray, average: float) -> FloatArray:
         try:

@@ -12,11 +12,13 @@ from coaf.bandit.beliefs.oracle import Oracle
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
+from coaf.bandit.threads import on_one_thread
 
 _HALVINGS = 12  # of ln w between the weights that `upper_exact` tries: to a hundredth
 
 
 @register("regression")
+@on_one_thread("upper_exact")
 class Regression(Oracle):
     """Mean rewards ψ(x) of any function that a regressor can fit.
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from coaf.bandit.arrays import FLOAT64, FloatArray, floats, number
+from coaf.bandit.arrays import FLOAT64, FloatArray, floats, locked, number
 
 
 def shaped(features: Any, dim: int) -> FloatArray:
-    """`features` as an array (n, dim), entries unseen: for compiled code that looks at each."""
+    """`features` as a read-only array (n, dim), entries unseen: compiled code looks at each."""
     X = features if type(features) is np.ndarray and features.dtype is FLOAT64 else None
     if X is None or not X.flags.c_contiguous or X.ndim != 2:
         X = floats("features", features, ndim=2)
     if X.shape[1] != dim:
         raise ValueError(f"features have {X.shape[1]} columns, but this belief has dim={dim}")
-    return X
+    return locked(X)
 
 
 def check_features(features: Any, dim: int, *, bound: float | None = None) -> FloatArray:

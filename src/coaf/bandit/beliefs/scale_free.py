@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.arrays import FloatArray, locked, number
 from coaf.bandit.beliefs.assumptions import check_mean_bound
 from coaf.bandit.beliefs.free_learner import compiled, discounted, extremes_of
 from coaf.bandit.beliefs.learner import copied
@@ -201,7 +201,7 @@ class ScaleFree:
     ) -> None:
         """Add any number of rows."""
         X = shaped(features, self.dim)
-        y = np.ascontiguousarray(rewards, dtype=np.float64)
+        y = locked(np.ascontiguousarray(rewards, dtype=np.float64))
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
         free, _, _, workspace = compiled()

@@ -8,19 +8,16 @@ bare view of a C-ordered float array. Its owner must outlive it: arguments do, a
 makes itself it must `keep`.
 """
 
-import functools
-import hashlib
 import operator
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils, config
+from numba.core import cgutils
 from numba.core.extending import intrinsic, models, overload, register_model
 
-from coaf.bandit.cache import cache_folder
+from coaf.bandit.kept.files import remember
 
 WIDTH = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -32,36 +29,14 @@ Lanes: TypeAlias = Any
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@functools.cache
-def _cache_folder() -> str:
-    """Where compiled code is kept: the user's cache, under a name made from all that is compiled.
-
-    Numba itself looks only at the file of the function it compiles, and would go on using a caller
-    in which an older version of a changed function is inlined.
-    """
-    package = Path(__file__).parents[2]
-    sources = [*(package / "bandit" / "compiled").glob("*.py"), package / "bandit" / "rate.py"]
-    sources.append(package / "worlds" / "replicate.py")
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
-    return str(cache_folder() / digest.hexdigest()[:16])
-
-
 def compiled(function: Function) -> Function:
-    """Compile with numba, and keep the result between runs wherever a place can be written to.
+    """Compile with numba on first use, and keep the result between runs: the one way to do so.
 
     Scalars keep to IEEE arithmetic, so that Python and compiled code agree to the last bit.
     """
     settings: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-    result: Function
-    options: Any = config
-    chosen = options.CACHE_DIR
-    options.CACHE_DIR = chosen or _cache_folder()  # read when `cache=True` is, and put back after
-    try:
-        result = njit(cache=True, **settings)(function)
-    except RuntimeError:  # numba found no place to write to: compile anew in each run
-        result = njit(**settings)(function)
-    finally:
-        options.CACHE_DIR = chosen
+    result: Function = njit(**settings)(function)
+    remember(result)
     return result
 
 

@@ -1,19 +1,12 @@
 """The Held-Karp recursion, compiled. Import this on first use: it loads numba."""
 
-from collections.abc import Callable
-
-import numba
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-
-_compiled: Callable[
-    [Callable[[FloatArray, FloatArray], FloatArray]],
-    Callable[[FloatArray, FloatArray], FloatArray],
-] = numba.njit(cache=True)
+from coaf.bandit.compiled.lanes import compiled
 
 
-@_compiled
+@compiled
 def shortest_lengths(first: FloatArray, between: FloatArray) -> FloatArray:
     """Length of the shortest open path from the start through every subset of the points.
 

@@ -1,5 +1,6 @@
 """Memory for the compiled kernels: learners, and one scratch arena per thread and dimension."""
 
+import itertools
 import math
 import threading
 
@@ -11,6 +12,7 @@ from coaf.bandit.compiled.kernels import CHUNK, HEAD, LOGDET, PART, SMALL, arena
 from coaf.bandit.compiled.scale_free import CAP
 
 _local = threading.local()
+_uses = itertools.count(1)  # shared, so that no thread takes the scratch of another for its own
 
 
 def unset(rows: int, columns: int) -> FloatArray:
@@ -50,7 +52,7 @@ def free_learner(d: int, cap: float) -> FloatArray:
 def arena(d: int, n: int) -> FloatArray:
     """Scratch for up to n arms of d features, to be used within one call."""
     if d > SMALL:
-        _local.uses = uses() + 1
+        _local.uses = next(_uses)
     try:
         found: FloatArray = _local.arenas[d]
         if found.shape[1] >= n:

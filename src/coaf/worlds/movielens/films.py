@@ -14,6 +14,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.cache import cache_folder
+from coaf.bandit.threads import one_thread
 from coaf.worlds.movielens import completion
 from coaf.worlds.movielens.completion import Completion, Floats32, Progress, complete
 from coaf.worlds.movielens.ratings import DataError, Ratings
@@ -70,14 +71,12 @@ def prepare(
 
     The result is kept in the cache folder, and found there when the same ratings come again.
     """
-    from threadpoolctl import threadpool_limits  # an extra
-
     key = hashlib.sha256(f"{ratings.digest} {least} {COMPONENTS} {_code()}".encode()).hexdigest()
     path = (cache or cache_folder() / "movielens") / f"prepared-{key[:16]}.npz"
     found = _load(path, ratings.source, key)
     if found is None:
         # Completion is many small products, between which further threads would only wait.
-        with threadpool_limits(1):
+        with one_thread:
             start = time.perf_counter()
             found = _prepare(ratings, key, least, progress)
             found = replace(found, seconds=time.perf_counter() - start)
