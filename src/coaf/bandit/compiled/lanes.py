@@ -42,6 +42,7 @@ def _cache_folder() -> str:
     package = Path(__file__).parents[2]
     sources = [*(package / "bandit" / "compiled").glob("*.py"), package / "bandit" / "rate.py"]
     sources.append(package / "worlds" / "replicate.py")
+    sources.append(package / "bandit" / "selection" / "steps.py")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
     return str(cache_folder() / digest.hexdigest()[:16])
 
