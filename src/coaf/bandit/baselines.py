@@ -19,7 +19,7 @@ from coaf.bandit.verbs import Policy
 def _unpriced(choice: Selection, estimates: FloatArray) -> Selection:
     """The same choice with its gap when a second is worth nothing, as baselines have it."""
     reward = float(estimates[choice.chosen].sum())
-    return Selection(choice.chosen, choice.seconds, reward, -reward, choice.exact)
+    return Selection(choice.chosen, choice.seconds, reward, -reward, choice.exact, lost=choice.lost)
 
 
 class Threshold(Policy):
