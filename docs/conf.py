@@ -20,6 +20,7 @@ exclude_patterns = [
     "simulator_results.md",
     "simulator_ranking.md",
     "budget_results.md",
+    "selection_results.md",
     "beliefs/*_results.md",
 ]
 html_theme = "furo"

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.compiled.paths import NEAR, improve, nearest
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
-from coaf.bandit.selection.tour_paths import improve, shortest_length
+from coaf.bandit.selection.tour_paths import shortest_length
 
 times = st.floats(0, 100) | st.integers(0, 5).map(float)
 naive = settings(max_examples=200, deadline=None, derandomize=True)
@@ -103,7 +104,8 @@ def test_improve_leaves_no_better_reversal_or_shift() -> None:
         table = np.zeros((11, 11))
         places = rng.uniform(size=(10, 2))
         table[:10, :10] = np.linalg.norm(places[:, None] - places[None], axis=2)
-        path = improve(np.array([9, *rng.permutation(9), 10]), table)
+        path = np.array([9, *rng.permutation(9), 10])
+        improve(path, table, nearest(table, NEAR))
         assert sorted(path[1:-1].tolist()) == list(range(9))
         assert (path[0], path[-1]) == (9, 10)
 

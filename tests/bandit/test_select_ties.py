@@ -11,7 +11,8 @@ from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Exactly, Gro
 from coaf.bandit.arrays import BoolArray
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
 from coaf.bandit.select import Selection, best, floor, gap
-from coaf.bandit.selection.milp import as_tree, best_linear
+from coaf.bandit.selection.found import WORK
+from coaf.bandit.selection.linear import as_tree, best_linear
 from coaf.bandit.selection.sorting import Limits
 
 
@@ -114,21 +115,22 @@ LINEAR: list[tuple[Setup | Additive | Tree, int]] = [
     rate=st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.7]),
     low=st.integers(0, 2),
 )
-def test_the_programme_alone_is_right_without_a_cap(
+def test_linear_selection_alone_is_right_without_a_cap(
     linear: tuple[Setup | Additive | Tree, int], estimates: list[float], rate: float, low: int
 ) -> None:
     latency, n = linear
     mu = np.array(estimates)
-    chosen = best_linear(rate, mu, as_tree(latency, n), Limits(low, 3), np.inf)
-    assert chosen is not None
+    found = best_linear(rate, mu, as_tree(latency, n), Limits(low, 3), np.inf, WORK)
+    assert found is not None
+    chosen = found.chosen
     masks = [np.array(bits) for bits in itertools.product([False, True], repeat=n)]
     least = min(gap(rate, m, latency, mu) for m in masks if low <= m.sum() <= 3)
     assert low <= chosen.sum() <= 3
     assert gap(rate, chosen, latency, mu) == pytest.approx(least, abs=1e-8)
 
 
-def test_a_cap_forbids_what_the_solver_calls_equal() -> None:
-    # Together the arms are over the cap and its slack by less than the tolerance of HiGHS.
+def test_a_cap_forbids_what_is_hardly_over_it() -> None:
+    # Together the arms are over the cap and its slack by a part in 10^10.
     latency = Additive(base=0.0, each=[1.0, 1.0 + 2.05e-9])
     assert arms(best(0.0, [1.0, 2.0], latency, Capped(2.0))) == [1]
     assert arms(best(0.0, [1.0, 2.0], latency, Capped(2.0 + 1e-10))) == [0, 1]

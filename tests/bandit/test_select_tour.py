@@ -7,6 +7,7 @@ from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Listed
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.latency import Tour
 from coaf.bandit.select import best, gap
+from coaf.bandit.selection.tour_paths import length_bound, shortest_length
 from coaf.bandit.selection.tour_search import search
 
 
@@ -47,8 +48,11 @@ def test_the_search_is_close_to_exact(rate: float, high: int, cap: float, cluste
         tour, estimates = draw(seed, n=12, clustered=clustered)
         actions = AtMost(high) if cap == np.inf else Capped(cap, AtMost(high))
         exact = best(rate, estimates, tour, actions)
-        chosen = search(rate, estimates, tour, np.arange(12), high=high, cap=cap)
+        found = search(rate, estimates, tour, np.arange(12), high=high, cap=cap, work=100_000)
+        chosen = found.chosen
         assert exact.exact
+        assert not found.exact
+        assert gap(rate, chosen, tour, estimates) <= exact.gap + found.lost + 1e-9
         assert chosen.sum() <= high
         assert tour.seconds(chosen) <= cap
         won, most = (
@@ -76,4 +80,21 @@ def test_listed_tours_say_when_a_time_is_not_exact() -> None:
     tour, estimates = draw(seed=6, n=18)
     short = Listed([(0, 1), tuple(range(15))])
     assert best(0.1, estimates, tour, short).exact
-    assert not best(0.1, estimates, tour, Listed([(0, 1), tuple(range(16))])).exact
+    long = best(0.1, estimates, tour, Listed([(0, 1), tuple(range(16))]))
+    assert not long.exact
+    # Taking 16 points is clearly better, and the bound of their way is close.
+    assert long.chosen.sum() == 16
+    assert 0.0 <= long.lost <= 0.02 * 0.1 * long.seconds
+    assert best(0.1, estimates, tour, Listed([(0, 1), tuple(range(16))]), work=0).lost > 1.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_length_of_a_path_is_bounded_from_below(dim: int) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        points, start = rng.normal(size=(10, dim)), rng.normal(size=dim)
+        exact = shortest_length(points, start)
+        assert 0.8 * exact <= length_bound(points, start) <= exact * (1 + 1e-12)
+    many = rng.normal(size=(200, dim))
+    assert length_bound(many, start) <= shortest_length(many, start)
+    assert length_bound(np.zeros((20, dim)), np.zeros(dim)) == 0.0

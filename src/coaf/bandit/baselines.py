@@ -22,7 +22,7 @@ _FRESH: dict[Callable[[int], Belief], str] = {ScaleFree: "scale-free", Linear.tu
 def _unpriced(choice: Selection, estimates: FloatArray) -> Selection:
     """The same choice with its gap when a second is worth nothing, as baselines have it."""
     reward = float(estimates[choice.chosen].sum())
-    return Selection(choice.chosen, choice.seconds, reward, -reward, choice.exact)
+    return Selection(choice.chosen, choice.seconds, reward, -reward, choice.exact, lost=choice.lost)
 
 
 class Threshold(Policy):
@@ -92,11 +92,16 @@ class Threshold(Policy):
         return 0.0
 
     def _select(
-        self, rate: float, estimates: FloatArray, round: Round, faults: list[str]
+        self,
+        rate: float,
+        estimates: FloatArray,
+        round: Round,
+        faults: list[str],
+        work: int,
     ) -> Selection:
         # At rate 0 the gap is −Σ (μ_i − cut), whatever the latency and the actions are.
         shifted = estimates - self.cut
-        choice = best(0.0, shifted, round.latency, round.actions, round.groups)
+        choice = best(0.0, shifted, round.latency, round.actions, round.groups, work=work)
         return _unpriced(choice, estimates)
 
     def _settings(self) -> dict[str, Any]:

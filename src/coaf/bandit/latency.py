@@ -207,8 +207,8 @@ class Tree(ByFields):
 class Tour(ByFields):
     """base + the shortest way from `start` through the chosen points / speed + Σ each_i.
 
-    The way need not return. It is exact for up to 15 chosen points; beyond, a local search gives
-    a good way and so an upper bound on the time.
+    The way need not return. It is exact for up to 15 chosen points; beyond, a local search of fixed
+    effort gives a good way and so an upper bound on the time.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.problem import Round
 from coaf.bandit.rate import Score, Visit
-from coaf.bandit.select import best
+from coaf.bandit.select import WORK, best
 from coaf.bandit.state import decode, encode, entry
 
 
@@ -103,10 +103,12 @@ def root(rounds: list[Round], score: Score, initial: float) -> float:
         return _root_by_threshold(rounds, estimates, initial)
     parts = np.split(estimates, np.cumsum([r.n for r in rounds])[:-1])
     rate = initial
+    # A decision asks this of every round some ten times over, and should take no longer for that.
+    work = WORK // (10 * len(rounds))
     for _ in range(100):
         reward = seconds = 0.0
         for r, mu in zip(rounds, parts, strict=True):
-            chosen = best(rate, mu, r.latency, r.actions, r.groups)
+            chosen = best(rate, mu, r.latency, r.actions, r.groups, work=work)
             reward += float(mu[chosen.chosen].sum())
             seconds += chosen.seconds
         previous, rate = rate, reward / seconds

@@ -9,7 +9,7 @@ from coaf.bandit.actions import AnySubset, Capped
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.problem import Round
-from coaf.bandit.select import best
+from coaf.bandit.select import WORK, best
 
 # What prospects are worth at a price of a second: for each of them max_A (Σμ − price·l(A)), and
 # the seconds l(A) of the A that is best. The first falls with the price, with slope −seconds.
@@ -139,6 +139,8 @@ def worth_of(
         each = np.concatenate([np.broadcast_to(_each(rounds[j]), counts[j]) for j in quick])
         setup = np.array([getattr(rounds[j].latency, "setup", 0.0) for j in quick])
     slow = [(j, rounds[j]) for j in np.flatnonzero(~simple).tolist()]
+    # A decision asks this of every round some ten times over, and should take no longer for that.
+    work = WORK // max(10 * len(slow), 1)
 
     def worth(rate: float) -> tuple[FloatArray, FloatArray]:
         values, times = -rate * base, base.copy()
@@ -149,7 +151,7 @@ def worth_of(
         times[quick] += np.where(gain > 0.0, time, 0.0)
         for j, r in slow:
             actions = r.actions if isinf(cap) else Capped(cap, r.actions)
-            found = best(rate, parts[j], r.latency, actions, r.groups)
+            found = best(rate, parts[j], r.latency, actions, r.groups, work=work)
             values[j] -= found.gap - rate * r.floor
             times[j] += found.seconds - r.floor
         return values, times

@@ -1,12 +1,14 @@
 """The subset of smallest gap: what to take when a second is worth `rate`.
 
-Each pair of a latency and an action space has its own exact method:
+Each pair of a latency and an action space has its own method:
 
 - `Additive`, `Setup`, `ByCount`: `selection.sorting` (one sort);
 - `Tree`: `selection.trees` (dynamic programmes);
-- `Tour`: `selection.tours` (Held-Karp to 15 points, then local search);
-- a cap on seconds or group limits on a tree: `selection.milp` (HiGHS);
+- `Tour`: `selection.tours` (Held-Karp to 15 points, then local search and a bound);
+- a cap on seconds or group limits on a tree: `selection.linear` (partial subsets with bounds);
 - `Listed`, `Table`, and latencies or actions of your own: `selection.listed` (enumeration).
+
+The first two are quick and exact whatever they are given; the others stop when their work is done.
 """
 
 import functools
@@ -21,11 +23,14 @@ from coaf.bandit.arrays import FLOAT64, BoolArray, FloatArray, number
 from coaf.bandit.groups import Groups
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
 from coaf.bandit.selection import trees
-from coaf.bandit.selection.listed import best_of, candidates
-from coaf.bandit.selection.milp import as_tree, best_linear
+from coaf.bandit.selection.found import WORK, Found
+from coaf.bandit.selection.linear import as_tree, best_linear
+from coaf.bandit.selection.listed import best_listed
 from coaf.bandit.selection.sorting import Limits, best_prefix, limits_of
-from coaf.bandit.selection.tour_paths import EXACT_POINTS
 from coaf.bandit.selection.tours import best_tour
+from coaf.bandit.subsets import whole
+
+__all__ = ["WORK", "Selection", "best", "floor", "gap"]
 
 _INF = float("inf")
 
@@ -33,7 +38,8 @@ _INF = float("inf")
 class Selection(NamedTuple):
     """A subset, its time, its estimated reward, its gap, and whether none has a smaller one.
 
-    `option` is what going on is worth beyond its time, where arms are taken one by one.
+    `option` is what going on is worth beyond its time, where arms are taken one by one. No gap is
+    smaller by more than `lost`, which is 0 where that is exact.
     """
 
     chosen: BoolArray
@@ -62,10 +68,14 @@ def best(
     latency: Latency,
     actions: Actions,
     groups: npt.ArrayLike | None = None,
+    *,
+    work: int = WORK,
 ) -> Selection:
     """Return the allowed subset of smallest gap.
 
-    An arm that only ties is not taken, and among equal arms the lower index is.
+    An arm that only ties is not taken, and among equal arms the lower index is. Where the smallest
+    gap cannot be found in reasonable time, the best subset found by then is returned, and what that
+    may have lost at most. The answer depends on `work`, never on the clock.
 
     Parameters
     ----------
@@ -77,11 +87,15 @@ def best(
         The round's own.
     groups : (n,) or (n, levels)
         Group labels of the arms, which `Grouped` needs.
+    work
+        How many partial subsets to look at, or to do what takes about as long; as many as given
+        take about a second.
 
     Returns
     -------
     Selection
-        Exact except for `Tour` with more than 15 points worth visiting.
+        Exact except for `Tour` with more than 15 points worth visiting, and where the work did not
+        suffice.
 
     Raises
     ------
@@ -115,13 +129,16 @@ def best(
     latency.check(len(mu))
     actions.check(len(mu), labels)
     cap, inner = _uncap(actions)
-    chosen, exact = _solve(rate, mu, latency, inner, groups=labels, cap=cap)
-    if chosen is None:
+    work = whole("work", work)
+    found = _solve(rate, mu, latency, inner, groups=labels, cap=cap, work=work)
+    if found is None:
         raise ValueError(_nothing_fits(latency, inner, labels, len(mu), cap))
+    chosen = found.chosen
     seconds = _time(latency, chosen)
     chosen.setflags(write=False)
     reward = float(mu[chosen].sum())
-    return Selection(chosen, seconds, reward, seconds * rate - reward, exact)
+    gap = seconds * rate - reward
+    return Selection(chosen, seconds, reward, gap, found.exact, lost=found.lost)
 
 
 def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | None = None) -> float:
@@ -150,6 +167,13 @@ def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | No
         latency.check(n)
         actions.check(n, None if groups is None else np.asarray(groups))
         return latency.seconds(np.zeros(n, dtype=np.bool_))
+    # A cap does not change what is quickest, but without it that is easy to find.
+    cap, inner = _uncap(actions)
+    if cap < _INF:
+        least = floor(latency, inner, n, groups)
+        if least > cap:
+            raise ValueError(_nothing_fits(latency, inner, groups, n, cap))
+        return least
     return best(1.0, np.zeros(n), latency, actions, groups).seconds
 
 
@@ -204,32 +228,31 @@ def _solve(
     *,
     groups: Groups | None,
     cap: float,
-) -> tuple[BoolArray | None, bool]:
-    """The best subset (None if there is none) and whether it is exact."""
+    work: int,
+) -> Found | None:
+    """The best subset found, or None if there is none."""
     limits = limits_of(actions, len(mu), groups)
     if limits is not None:
         if type(latency) is Additive or type(latency) is Setup:
-            return _setup(rate, mu, latency, limits, cap), True
+            return _setup(rate, mu, latency, limits, cap, work)
         if type(latency) is ByCount:
             prices = rate * latency.by_count
-            return best_prefix(mu, prices, limits, latency.base + latency.by_count <= cap), True
+            return best_prefix(mu, prices, limits, latency.base + latency.by_count <= cap)
         if type(latency) is Tree:
-            return _tree(rate, mu, latency, limits, cap), True
+            return _tree(rate, mu, latency, limits, cap, work)
         if type(latency) is Tour:
             if type(actions) not in (AnySubset, AtMost):
                 raise ValueError(
                     f"Tour latency does not support {type(actions).__name__} actions; it supports "
                     "AnySubset, AtMost, Listed, and Capped of these"
                 )
-            return best_tour(rate, mu, latency, high=limits.high, cap=cap)
-    subsets = candidates(latency, actions, len(mu), groups)
-    chosen, largest = best_of(rate, mu, latency, subsets, cap)
-    return chosen, type(latency) is not Tour or largest <= EXACT_POINTS
+            return best_tour(rate, mu, latency, high=limits.high, cap=cap, work=work)
+    return best_listed(rate, mu, latency, actions, groups, cap=cap, work=work)
 
 
 def _setup(
-    rate: float, mu: FloatArray, latency: Additive | Setup, limits: Limits, cap: float
-) -> BoolArray | None:
+    rate: float, mu: FloatArray, latency: Additive | Setup, limits: Limits, cap: float, work: int
+) -> Found | None:
     """A set-up is a price of the count being above 0; so is a cap if all arms take as long."""
     each = latency.each
     setup = latency.setup if type(latency) is Setup else 0.0
@@ -240,15 +263,15 @@ def _setup(
         seconds = latency.base + setup + each * np.arange(len(mu) + 1)
         seconds[0] = latency.base
         fits = seconds <= cap
-    chosen = best_prefix(mu - rate * each, prices, limits, fits)
-    if type(each) is float or (chosen is not None and latency.seconds(chosen) <= cap):
-        return chosen
-    return best_linear(rate, mu, as_tree(latency, len(mu)), limits, cap)
+    found = best_prefix(mu - rate * each, prices, limits, fits)
+    if type(each) is float or (found is not None and latency.seconds(found.chosen) <= cap):
+        return found
+    return best_linear(rate, mu, as_tree(latency, len(mu)), limits, cap, work)
 
 
 def _tree(
-    rate: float, mu: FloatArray, latency: Tree, limits: Limits, cap: float
-) -> BoolArray | None:
+    rate: float, mu: FloatArray, latency: Tree, limits: Limits, cap: float, work: int
+) -> Found | None:
     """Without cap and groups first: if the answer meets them anyway, it is the answer."""
     scores, prices = mu - rate * latency.each, rate * latency.costs
     if limits.low == 0 and limits.high == len(mu):
@@ -258,8 +281,8 @@ def _tree(
     if latency.seconds(chosen) <= cap and all(
         chosen[arms].sum() <= limit for arms, limit in limits.groups
     ):
-        return chosen
-    return best_linear(rate, mu, latency, limits, cap)
+        return Found(chosen)
+    return best_linear(rate, mu, latency, limits, cap, work)
 
 
 def _nothing_fits(latency: Latency, actions: Actions, groups: Any, n: int, cap: float) -> str:

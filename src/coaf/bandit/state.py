@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from coaf.bandit import actions, latency
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.selection.found import WORK
 
 VERSION = 3
 # What states of earlier versions do without.
@@ -88,7 +89,13 @@ def _upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, new in _NEW_INSIDE.items()
         if isinstance(state.get(name), Mapping)
     }
-    return {**_NEW[state["version"]], **state, **inside}
+    new = {
+        name: value
+        for at, more in _NEW.items()
+        if at >= state["version"]
+        for name, value in more.items()
+    }
+    return {**new, **state, **inside}
 
 
 def entry(state: Mapping[str, Any], name: str) -> Any:

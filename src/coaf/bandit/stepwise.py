@@ -211,7 +211,12 @@ class Stepwise(Policy):
         return any(r is round or r.key == round.key is not None for r in self._again)
 
     def _select(
-        self, rate: float, estimates: FloatArray, round: Round, faults: list[str]
+        self,
+        rate: float,
+        estimates: FloatArray,
+        round: Round,
+        faults: list[str],
+        work: int,
     ) -> Selection:
         none = np.zeros(round.n, dtype=np.bool_)
         least = float(round.latency.seconds(none))

@@ -19,8 +19,9 @@ from coaf.bandit.history import History
 from coaf.bandit.index import Index, Noise, Upper
 from coaf.bandit.ledger import Ledger, arm_numbers, reward_values
 from coaf.bandit.problem import Decision, Round
-from coaf.bandit.select import Selection, best
+from coaf.bandit.select import WORK, Selection, best
 from coaf.bandit.state import entry, seal, unseal
+from coaf.bandit.subsets import whole
 
 _UPPER = Upper()
 
@@ -59,6 +60,9 @@ class Policy:
     expire_commits, expire_seconds
         After how many further commits, or committed seconds, rewards that have not come are given
         up; never unless given.
+    work
+        How much a single decision may look at, where the best subset is hard to find: about a
+        second's worth unless given. The answer depends on it, never on the clock.
     """
 
     kind = ""
@@ -74,12 +78,14 @@ class Policy:
         keep_rows: bool = False,
         expire_commits: float = inf,
         expire_seconds: float = inf,
+        work: int = WORK,
     ) -> None:
         self.belief = belief
         self.index = index
         self.seed = int(seed)
         self.draws = int(number("draws", draws, low=0))
         self.reward_range = _range(reward_range)
+        self.work = whole("work", work)
         for name, limit in (("expire_commits", expire_commits), ("expire_seconds", expire_seconds)):
             if limit != inf:
                 number(name, limit, above=0.0)
@@ -112,9 +118,14 @@ class Policy:
         raise NotImplementedError
 
     def _select(
-        self, rate: float, estimates: FloatArray, round: Round, faults: list[str]
+        self,
+        rate: float,
+        estimates: FloatArray,
+        round: Round,
+        faults: list[str],
+        work: int,
     ) -> Selection:
-        return best(rate, estimates, round.latency, round.actions, round.groups)
+        return best(rate, estimates, round.latency, round.actions, round.groups, work=work)
 
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         """Time was spent: how much."""
@@ -177,10 +188,11 @@ class Policy:
         if round.parts is not None:
             estimates = estimates * round.parts
         if blind:
-            choice = best(0.0, estimates, round.latency, round.actions, round.groups)
+            latency, actions, groups = round.latency, round.actions, round.groups
+            choice = best(0.0, estimates, latency, actions, groups, work=self.work)
             choice = choice._replace(gap=choice.seconds * rate - choice.reward)
         else:
-            choice = self._select(rate, estimates, round, faults)
+            choice = self._select(rate, estimates, round, faults, self.work)
         estimates.setflags(write=False)
         propensities = None
         if random and self.draws:
@@ -223,12 +235,12 @@ class Policy:
         counts = chosen.astype(np.float64)
         if blind:
             return counts
-        rng = indices.generator(self.seed, name, "propensities")
+        rng, work = indices.generator(self.seed, name, "propensities"), self.work // self.draws
         for _ in range(self.draws):
             estimates = self._estimates(round.features, round.groups, lambda: rng, faults)
             if round.parts is not None:
                 estimates = estimates * round.parts
-            counts += self._select(rate, estimates, round, faults).chosen
+            counts += self._select(rate, estimates, round, faults, work).chosen
         return counts / (self.draws + 1)
 
     def commit(
@@ -430,6 +442,7 @@ class Policy:
                 "seed": self.seed,
                 "draws": self.draws,
                 "reward_range": None if self.reward_range is None else list(self.reward_range),
+                "work": self.work,
                 "history": None if self._history is None else self._history.state(),
                 "ledger": self._ledger.state(),
                 "rewards": [self._total, self._count],
@@ -452,6 +465,7 @@ class Policy:
             seed=entry(state, "seed"),
             draws=entry(state, "draws"),
             reward_range=entry(state, "reward_range"),
+            work=entry(state, "work"),
         )
         policy._ledger.restore(entry(state, "ledger"))
         if entry(state, "history") is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coaf.bandit.actions import AnySubset, Capped, Grouped
 from coaf.bandit.arrays import FloatArray, locked
 from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.linear import Linear
@@ -17,10 +18,11 @@ from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Truth
 from coaf.bandit.kept.notice import notice
 from coaf.bandit.kept.place import PACKAGE, place, sources
-from coaf.bandit.latency import Additive, Latency, Setup, Tour
+from coaf.bandit.latency import Additive, Latency, Setup, Tour, Tree
 from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Round
+from coaf.bandit.select import best
 from coaf.bandit.stepwise import Stepwise
 from coaf.bandit.verbs import Policy
 from coaf.worlds.batch import gather
@@ -154,8 +156,21 @@ def _linear() -> None:
 
 
 def _tours() -> None:
-    tour = Tour(base=1.0, points=[[3.0, 4.0], [0.0, 1.0], [2.0, 2.0]], each=0.5, start=[0, 0])
-    COAF(2).decide(Round(_X, tour))
+    for n in (3, 20):  # exact, and searched
+        points = np.random.default_rng(0).uniform(0.0, 9.0, (n, 2))
+        tour = Tour(base=1.0, points=points, each=0.5, start=[0, 0])
+        for actions in (AnySubset(), Capped(12.0)):
+            best(0.1, np.full(n, 2.0), tour, actions)
+
+
+def _caps() -> None:
+    """Limits that must be met together: a cap, and groups of arms at one node or at several."""
+    mu, each = np.linspace(0.5, 1.0, 20), np.linspace(1.0, 2.0, 20)
+    for groups in (np.arange(20) // 5, np.arange(20) % 4):
+        tree = Tree(1.0, [-1, 0, 0], [1.0, 0.5, 0.5], [1 + (i // 10) for i in range(20)], each)
+        best(0.1, mu, tree, Capped(15.0, Grouped(2)), groups)
+        best(-0.1, mu, tree, Capped(15.0, Grouped(2)), groups)
+    best(0.1, mu, Additive(1.0, each), Capped(9.0))
 
 
 def _arms_one_by_one() -> None:
@@ -186,6 +201,7 @@ REHEARSALS: tuple[Callable[[], None], ...] = (
     _rewards,
     _linear,
     _tours,
+    _caps,
     _arms_one_by_one,
     _replicates,
 )

@@ -12,7 +12,12 @@ from coaf.bandit.cache import cache_folder
 PACKAGE = Path(__file__).parents[2]
 FOLDER = "bandit/compiled"
 # Files elsewhere whose functions are compiled.
-ELSEWHERE = ("bandit/rate.py", "bandit/restarting.py", "worlds/replicate.py")
+ELSEWHERE = (
+    "bandit/rate.py",
+    "bandit/restarting.py",
+    "bandit/selection/steps.py",
+    "worlds/replicate.py",
+)
 
 
 def sources() -> list[Path]:

@@ -12,6 +12,7 @@ import numpy as np
 from coaf.bandit.actions import Actions, AnySubset, AtMost, Exactly, Grouped, OneOf
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.bandit.groups import Groups, Label, innermost
+from coaf.bandit.selection.found import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def _members(actions: Grouped, groups: Groups) -> tuple[tuple[IntArray, int], ..
 
 def best_prefix(
     scores: FloatArray, prices: FloatArray, limits: Limits, fits: BoolArray | None = None
-) -> BoolArray | None:
+) -> Found | None:
     """The subset A of largest Σ scores_i − prices[|A|], or None if no count is allowed.
 
     Parameters
@@ -87,4 +88,4 @@ def best_prefix(
         return None
     chosen = np.zeros(n, dtype=np.bool_)
     chosen[order[:count]] = True
-    return chosen
+    return Found(chosen)

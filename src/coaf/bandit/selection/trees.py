@@ -102,9 +102,25 @@ def _merge(
     size = min(len(own) + len(child) - 2, high) + 1
     best = np.full(size, _NEVER)
     split = np.zeros(size, dtype=np.int64)
-    for k in range(min(len(child), size)):
-        values = own[: size - k] + child[k]
-        better = values > best[k : k + len(values)]
-        best[k : k + len(values)][better] = values[better]
-        split[k : k + len(values)][better] = k
+    # One count at a time of whichever has fewer. For each total the child's share rises, so that
+    # it is the smallest where several would do.
+    if len(child) <= len(own):
+        for k in range(min(len(child), size)):
+            _raise(best[k:], split[k:], own[: size - k] + child[k], k)
+    else:
+        for kept in range(min(len(own), size) - 1, -1, -1):
+            share = np.arange(min(len(child), size - kept))
+            _raise(best[kept:], split[kept:], own[kept] + child[: len(share)], share)
     return best, split
+
+
+def _raise(
+    best: FloatArray,
+    split: np.typing.NDArray[np.int64],
+    values: FloatArray,
+    share: int | np.typing.NDArray[np.int64],
+) -> None:
+    """Write larger values over smaller ones, and the child's share of them."""
+    better = np.flatnonzero(values > best[: len(values)])
+    best[better] = values[better]
+    split[better] = share if isinstance(share, int) else share[better]

@@ -1,4 +1,4 @@
-"""The solver for capped and grouped problems agrees with enumeration."""
+"""Capped and grouped rounds: partial subsets lead to what enumeration finds."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from coaf.bandit.actions import AtMost, Capped, Grouped
 from coaf.bandit.latency import Additive, Tree
 from coaf.bandit.select import best
-from coaf.bandit.selection.milp import ENUMERATED, by_enumeration, by_solver
+from coaf.bandit.selection.found import WORK
+from coaf.bandit.selection.linear import ENUMERATED, by_enumeration
 from coaf.bandit.selection.sorting import Limits
+from coaf.bandit.selection.widening import best_by_steps
 
 
-# Quarters: the solver works to 1e-6 of the cap, so times must not differ by less than that.
+# Quarters make ties.
 def quarters(low: int, high: int) -> st.SearchStrategy[float]:
     return st.integers(4 * low, 4 * high).map(lambda q: q / 4)
 
@@ -42,27 +44,28 @@ def problems(draw: st.DrawFn) -> tuple[float, np.ndarray, Tree, Limits, float]:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(problem=problems())
-def test_solver_and_enumeration_find_the_same_gap(
+def test_steps_and_enumeration_find_the_same_gap(
     problem: tuple[float, np.ndarray, Tree, Limits, float],
 ) -> None:
     rate, estimates, tree, limits, cap = problem
     if tree.base > cap:
         return
-    found = by_solver(rate, estimates, tree, limits, cap)
+    found = best_by_steps(rate, estimates, tree, limits, cap, WORK)
     truth = by_enumeration(rate, estimates, tree, limits, cap)
     if truth is None:
         assert found is None
         return
     assert found is not None
-    assert tree.seconds(found) <= cap
+    assert found.exact
+    assert tree.seconds(found.chosen) <= cap
 
     def gap(chosen: np.ndarray) -> float:
         return float(rate * tree.seconds(chosen) - estimates[chosen].sum())
 
-    assert gap(found) == pytest.approx(gap(truth), abs=1e-9)
+    assert gap(found.chosen) == pytest.approx(gap(truth), abs=1e-9)
 
 
-def test_many_arms_go_to_the_solver() -> None:
+def test_more_arms_than_are_enumerated() -> None:
     n = ENUMERATED + 3
     rng = np.random.default_rng(3)
     each, estimates = rng.integers(1, 20, n) / 4, rng.integers(0, 20, n) / 4
