@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.baselines import TakeAll
+from coaf.bandit.beliefs import Linear, Logistic, ScaleFree
 from coaf.bandit.latency import Additive, Table
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
@@ -303,3 +304,194 @@ def test_a_decision_scored_before_its_commit_closes_with_the_last_reward() -> No
     assert len(policy.state()["ledger"]["open"]) == 1
     policy.learn(decision, [0], [1.0])
     assert policy.state()["ledger"]["open"] == []
+
+
+class TestGivenUp:
+    def test_what_will_never_come_is_missing_and_not_0(self) -> None:
+        policy, other = COAF(dim=2), COAF(dim=2)
+        decision = taken(policy)
+        for one in (policy, other):
+            one.commit(decision)
+            one.learn(decision, [0, 2], [1.0, 0.5])
+        policy.abandon(decision, [1])
+        assert policy.pending() == [
+            {
+                "decision": 0,
+                "committed": True,
+                "commits_ago": 0,
+                "seconds_ago": 0.0,
+                "missing": 1,
+                "arms": [3],
+            }
+        ]
+        policy.abandon(decision)
+        assert policy.pending() == []
+        assert policy.given_up == 2
+        assert policy.state()["belief"] == other.state()["belief"]
+        with pytest.raises(
+            ValueError, match="decision 0 is closed: all its rewards are in or given"
+        ):
+            policy.learn(decision, [1], [1.0])
+
+    @pytest.mark.parametrize(
+        ("arms", "mistake"),
+        [
+            ([4], r"arms\[0\] is 4; the round has arms 0 to 3"),
+            ([1, 0], r"arms\[1\] is 0, of which no reward is to come"),
+            ([2], r"arms\[0\] is 2, of which no reward is to come"),
+            ([0.5], "arms must be a list of arm numbers"),
+        ],
+    )
+    def test_what_is_not_due_cannot_be_given_up(self, arms: Any, mistake: str) -> None:
+        policy = COAF(dim=2)
+        decision = taken(policy)
+        policy.commit(decision, executed=[True, True, False, True])
+        policy.learn(decision, [0], [1.0])
+        before = text(policy)
+        with pytest.raises(ValueError, match=mistake):
+            policy.abandon(decision, arms)
+        assert text(policy) == before
+
+    def test_before_the_commit(self) -> None:
+        policy = COAF(dim=2)
+        decision = taken(policy)
+        policy.abandon(decision, [3])
+        policy.commit(decision)
+        policy.learn(decision, [0, 1, 2], [1.0, 0.0, 1.0])
+        assert policy.pending() == []
+
+    def test_it_expires_after_so_many_commits(self) -> None:
+        policy = COAF(dim=2, expire_commits=2)
+        first = taken(policy, "a")
+        policy.commit(first)
+        policy.learn(first, [0], [1.0])
+        policy.commit(taken(policy, "b"))
+        assert [row["decision"] for row in policy.pending()] == ["a", "b"]
+        restored = COAF.restore(json.loads(text(policy)))
+        for one in (policy, restored):
+            one.commit(one.decide(patch(key="c")))
+            assert [row["decision"] for row in one.pending()] == ["b", "c"]
+            assert one.given_up == 3
+            with pytest.raises(ValueError, match="key 'a' was used before"):
+                one.learn(first, [1], [1.0])
+
+    def test_it_expires_after_so_many_committed_seconds(self) -> None:
+        policy = COAF(dim=2, expire_seconds=100.0)
+        for j in range(4):
+            policy.commit(policy.decide(patch(j, key=str(j))), seconds=40.0)
+        assert [row["decision"] for row in policy.pending()] == ["1", "2", "3"]
+        assert [row["seconds_ago"] for row in policy.pending()] == [80.0, 40.0, 0.0]
+
+    def test_one_that_was_never_committed_does_not_keep_others(self) -> None:
+        policy = COAF(dim=2, expire_commits=1)
+        early = taken(policy, "early")
+        policy.learn(early, [0], [1.0])
+        policy.commit(taken(policy, "a"))
+        policy.commit(policy.decide(patch(1, key="b")))
+        assert [row["decision"] for row in policy.pending()] == ["early", "b"]
+
+    def test_ten_thousand_rounds_of_which_one_reward_each_is_lost(self) -> None:
+        """The state stays below a megabyte once they have expired, and small before."""
+        policy = TakeAll(expire_commits=100)
+        X, latency = np.zeros((500, 1)), Additive(1.0, 0.1)
+        arms, rewards = np.arange(499), np.ones(499)
+        for j in range(10_000):
+            decision = policy.decide(Round(X, latency, key=f"round {j}"))
+            policy.commit(decision)
+            policy.learn(decision, arms, rewards)
+        assert len(policy.pending()) == 100
+        assert policy.given_up == 9900
+        assert len(json.dumps(policy.state())) < 1_000_000
+        waiting = policy.state()["ledger"]["open"]
+        assert len(json.dumps(waiting)) < 100 * 300
+
+
+class TestCorrected:
+    """A score that was wrong: the belief is what it would be had it been right."""
+
+    rewards = np.random.default_rng(0).random((6, 4))
+    wrong = np.random.default_rng(1).random((6, 4))
+
+    def lived(self, policy: COAF, rewards: Any) -> list[Decision]:
+        decisions = []
+        for j in range(6):
+            decision = policy.decide(patch(j, key=str(j)))
+            policy.commit(decision, executed=ALL)
+            policy.learn(decision, [0, 1, 2, 3], rewards[j])
+            decisions.append(decision)
+        return decisions
+
+    @pytest.mark.parametrize(("keep", "told"), [(False, True), (True, False), (True, True)])
+    @pytest.mark.parametrize("belief", [Linear, Linear.tuned, ScaleFree])
+    def test_it_equals_a_fresh_fit_and_leaves_the_rate(
+        self, belief: Any, told: bool, keep: bool
+    ) -> None:
+        policy = COAF(belief=belief(2), keep_rows=keep)
+        decisions = self.lived(policy, self.wrong)
+        rate = policy.rate
+        for j in (4, 1):
+            before = self.wrong[j, [3, 0]] if told else None
+            policy.correct(decisions[j], [3, 0], self.rewards[j, [3, 0]], previous=before)
+        right = self.wrong.copy()
+        for j in (4, 1):
+            right[j, [3, 0]] = self.rewards[j, [3, 0]]
+        fresh = belief(2)
+        fresh.learn(np.concatenate([d.round.features for d in decisions]), right.ravel())
+        X = patch(9).features
+        assert policy.belief is not None
+        np.testing.assert_allclose(policy.belief.mean(X), fresh.mean(X), rtol=1e-9)
+        np.testing.assert_allclose(policy.belief.upper(X), fresh.upper(X), rtol=1e-9)
+        assert policy.rate == rate
+        restored = COAF.restore(json.loads(text(policy)))
+        if keep:
+            restored.correct(decisions[0], [1], [0.3])
+            policy.correct(decisions[0], [1], [0.3])
+            assert text(restored) == text(policy)
+
+    def test_any_belief_can_where_rows_are_kept(self) -> None:
+        policy, fresh = COAF(belief=Logistic(2), keep_rows=True), Logistic(2)
+        coins = (self.wrong > 0.5).astype(float)
+        decisions = self.lived(policy, coins)
+        policy.correct(decisions[2], [1], [1.0 - coins[2, 1]])
+        coins[2, 1] = 1.0 - coins[2, 1]
+        fresh.refit(np.concatenate([d.round.features for d in decisions]), coins.ravel())
+        X = patch(9).features
+        assert policy.belief is not None
+        np.testing.assert_allclose(policy.belief.mean(X), fresh.mean(X), rtol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("settings", "call", "mistake"),
+        [
+            ({}, {"arms": [0], "rewards": [1.0]}, "give previous, .* or use keep_rows=True"),
+            (
+                {"belief": "logistic"},
+                {"arms": [0], "rewards": [1.0], "previous": [0.0]},
+                "Logistic cannot take a row back: use keep_rows=True",
+            ),
+            (
+                {"keep_rows": True},
+                {"arms": [0], "rewards": [1.0], "previous": [9.0]},
+                r"arms\[0\] is 0, for which no reward of 9.0 was learned",
+            ),
+            ({"keep_rows": True}, {"arms": [7], "rewards": [1.0]}, "the round has arms 0 to 3"),
+            ({"keep_rows": True}, {"arms": [0], "rewards": [math.nan]}, r"rewards\[0\] is nan"),
+            ({"keep_rows": True}, {"arms": [0, 1], "rewards": [1.0]}, "for 2 arms"),
+            ({"keep_rows": True}, {"arms": [0, 0], "rewards": [1.0, 0.5]}, "no reward was learned"),
+        ],
+    )
+    def test_what_cannot_be_corrected(self, settings: Any, call: Any, mistake: str) -> None:
+        belief: Any = Logistic(2) if settings.pop("belief", None) else ScaleFree(2)
+        policy = COAF(belief=belief, **settings)
+        decisions = self.lived(policy, np.round(self.wrong))
+        before = text(policy)
+        with pytest.raises(ValueError, match=mistake):
+            policy.correct(decisions[0], **call)
+        assert text(policy) == before
+
+    def test_a_reward_that_is_not_in_yet_cannot_be_corrected(self) -> None:
+        policy = COAF(dim=2, keep_rows=True)
+        decision = taken(policy)
+        policy.commit(decision)
+        policy.learn(decision, [0], [1.0])
+        with pytest.raises(ValueError, match=r"arms\[0\] is 1, whose reward is not in yet"):
+            policy.correct(decision, [1], [0.5])

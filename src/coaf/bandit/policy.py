@@ -48,8 +48,8 @@ class COAF(Policy):
     seed
         For random indices. Noise is drawn from (seed, round id) alone.
     shared
-        `draws`, `reward_range`, `keep_rows`, `expire_commits`, `expire_seconds` and `work`, as every
-        policy has them: see `Policy`.
+        `draws`, `reward_range`, `keep_rows`, `expire_commits`, `expire_seconds` and `work`, which
+        every policy has: see `Policy`.
 
     Examples
     --------

@@ -19,16 +19,10 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.selection.found import WORK
 
 VERSION = 3
-# What states of earlier versions do without.
+# What states of each version, and of those before it, do without.
 _NEW: dict[int, dict[str, Any]] = {
-    1: {
-        "prior": None,
-        "rewards": [0.0, 0],
-        "reward_range": None,
-        "history": None,
-        "fresh": "linear",
-    },
-    2: {"reward_range": None, "history": None, "fresh": "linear"},
+    1: {"prior": None, "rewards": [0.0, 0]},
+    2: {"reward_range": None, "history": None, "work": WORK, "fresh": "linear"},
 }
 _NEW_INSIDE: dict[str, dict[str, Any]] = {
     "ledger": {"seconds": 0.0, "given_up": 0, "expiry": [None, None]},

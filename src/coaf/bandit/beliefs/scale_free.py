@@ -29,6 +29,8 @@ class ScaleFree:
         Number of features; a constant is not needed among them.
     mean_bound
         The largest mean reward there is, if that is known: estimates are capped by it.
+    width
+        A factor on how far `upper` is above the estimate: more explores longer.
 
     Notes
     -----
@@ -67,18 +69,22 @@ class ScaleFree:
     array([2.5])
     """
 
-    def __init__(self, dim: int, *, mean_bound: float | None = None) -> None:
+    def __init__(self, dim: int, *, mean_bound: float | None = None, width: float = 1.0) -> None:
         if dim < 1 or int(dim) != dim:
             raise ValueError(f"dim is {dim!r}; it must be a positive integer")
         self.dim = int(dim)
         self.mean_bound = (
             None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
         )
-        workspace = compiled()[3]
-        cap = np.inf if self.mean_bound is None else self.mean_bound
-        self._learner: FloatArray = workspace.free_learner(self.dim, cap)
+        self.width = number("width", width, low=0.0)
+        self._learner = self._fresh()
         self._prior: FloatArray | None = None
         self._warned: set[str] = set()
+
+    def _fresh(self) -> FloatArray:
+        cap = np.inf if self.mean_bound is None else self.mean_bound
+        learner: FloatArray = compiled()[3].free_learner(self.dim, cap, self.width)
+        return learner
 
     def _at(self, row: int, column: int | slice) -> Any:
         """What stands `row` rows below V and P."""
@@ -121,22 +127,26 @@ class ScaleFree:
     def patience(self, tries: int, lead: float, *, noise: float = 0.0) -> float:
         """Rows after which an arm is tried again that was tried `tries` times with bad luck.
 
-        It may be far below others in its average by then: by `lead` times the size of rewards.
-        `noise` is the least that σ̂ is, in the same unit. Rows are those learned of all arms.
+        For an arm that is told apart by a feature of its own, as one of a few types. By then
+        `upper` of the others may be above its average by `lead`, and σ̂ at least `noise`, both in
+        units of `reward_size`. Rows are those learned of all arms together.
 
         Examples
         --------
-        Two arms, one of which failed at its first three trials while the other never does:
+        Two arms, one of which failed at its first three trials while the other always brings the
+        same; and with noise:
 
         >>> round(ScaleFree(2).patience(3, lead=1.0))
-        3622
+        3990
         >>> round(ScaleFree(2).patience(3, lead=0.7, noise=0.7))
-        51
+        33
         """
-        q = 1.0 / tries
+        q = 1.0 / (tries + compiled()[0].RIDGE)
         few = compiled()[0].FEW * q
         error2 = q * (noise**2 + few) / ((1.0 + q) * (1.0 + few))
-        return float((np.exp(max(lead**2 / error2 - 1.0, 0.0)) - 1.0) * (self.dim + 1) / q)
+        return float(
+            (np.exp(max((lead / self.width) ** 2 / error2 - 1.0, 0.0)) - 1.0) * (self.dim + 1) / q
+        )
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The estimate of each arm; groups make no difference here."""
@@ -241,12 +251,7 @@ class ScaleFree:
 
     def _start(self) -> FloatArray:
         """A learner that knows the prior alone."""
-        workspace = compiled()[3]
-        if self._prior is not None:
-            return copied(self._prior)
-        cap = self._at(3, compiled()[0].CAP)
-        fresh: FloatArray = workspace.free_learner(self.dim, cap)
-        return fresh
+        return self._fresh() if self._prior is None else copied(self._prior)
 
     def refit(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
@@ -297,6 +302,7 @@ class ScaleFree:
             {
                 "dim": self.dim,
                 "mean_bound": self.mean_bound,
+                "width": self.width,
                 "learner": pack(self._learner),
                 "prior": None if self._prior is None else pack(self._prior),
                 "warned": sorted(self._warned),
@@ -307,7 +313,8 @@ class ScaleFree:
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("scale-free", state)
-        belief = cls(entry(state, "dim"), mean_bound=entry(state, "mean_bound"))
+        settings = {name: entry(state, name) for name in ("mean_bound", "width")}
+        belief = cls(entry(state, "dim"), **settings)
         for name in ("learner", "prior"):
             if entry(state, name) is not None:
                 saved = unpack(state, name)

@@ -9,7 +9,7 @@ The learner is that of `kernels.py` for D = d + 1 coefficients, the constant las
 
 - in row 2dp + 2: Σ y² and the number of the rewards that are neither 0 nor extreme;
 - row 2dp + 3: the mean of y² over all rows, a cap on estimates, and by how much the rewards of arms
-  whose mean was estimated beyond the cap exceed it, and how many these are;
+  whose mean was estimated beyond the cap exceed it, how many these are, and a factor on widths;
 - rows 2dp + 4 to 2dp + 6: r, and the least and the largest x − r;
 - row 2dp + 7: Σ x̃ y without the extremes;
 - at the end, the extremes (see `extremes.py`).
@@ -61,7 +61,7 @@ RIDGE = 1.0 / 32.0  # of a feature with range 1, in rows
 FEW = 4.0  # rows' worth of doubt that the noise of an arm is that of all
 LARGEST = 1e150  # norm of features: squares of larger ones overflow
 
-MEAN_SQUARE, CAP, EXCESS, BOUNDED = range(4)  # columns of row 2dp + 3
+MEAN_SQUARE, CAP, EXCESS, BOUNDED, WIDTH = range(5)  # columns of row 2dp + 3
 REFERENCE, LOW, HIGH = 4, 5, 6  # rows from 2dp on
 
 
@@ -140,13 +140,13 @@ def upper_free(M: Block, D: int, X: Block, n: int, S: Block) -> None:
     dp = columns(M)
     rows, size2 = M[2 * dp + 2, ROWS], M[2 * dp + 3, MEAN_SQUARE]
     noise2 = max(M[2 * dp + 2, LOSS], 0.0) / rows if rows > 0.0 else 0.0
-    cap, new = M[2 * dp + 3, CAP], unvaried(M, D)
+    cap, factor, new = M[2 * dp + 3, CAP], M[2 * dp + 3, WIDTH], unvaried(M, D)
     for a in range(n):
         q = max(S[dp + SQUARE, a], 0.0)
         if new:
             q += news(M, D, X, a) / RIDGE
         if size2 > 0.0:
-            top = S[dp + MEAN, a] + width(rows, D, q, noise2, size2)
+            top = S[dp + MEAN, a] + factor * width(rows, D, q, noise2, size2)
             S[dp + ESTIMATE, a] = min(top, cap)
         else:
             S[dp + ESTIMATE, a] = math.sqrt(q / (1.0 + q)) if rows > 0.0 else 1.0
@@ -322,7 +322,7 @@ def widths_free(
         if seen == 0.0:
             q += 1.0
         elif size2 > 0.0:
-            widths[a] = width(seen, D, q, noise2, size2)
+            widths[a] = M[2 * dp + 3, WIDTH] * width(seen, D, q, noise2, size2)
         else:
             widths[a] = math.sqrt(q / (1.0 + q))
         errors[a] = math.sqrt(q)

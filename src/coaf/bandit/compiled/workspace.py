@@ -9,7 +9,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.extremes import TAIL
 from coaf.bandit.compiled.kernels import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
-from coaf.bandit.compiled.scale_free import CAP
+from coaf.bandit.compiled.scale_free import CAP, WIDTH
 
 _local = threading.local()
 _uses = itertools.count(1)  # shared, so that no thread takes the scratch of another for its own
@@ -41,11 +41,11 @@ def learner(d: int, regularization: float, settings: tuple[float, ...]) -> Float
     return result
 
 
-def free_learner(d: int, cap: float) -> FloatArray:
+def free_learner(d: int, cap: float, width: float) -> FloatArray:
     """A learner without units, of d features and a constant, that knows nothing yet."""
     dp = (d + 8) // 8 * 8
     result = aligned(2 * dp + HEAD + (3 * PART if d + 1 > SMALL else 0) + TAIL, dp)
-    result[2 * dp + 3, CAP] = cap
+    result[2 * dp + 3, CAP], result[2 * dp + 3, WIDTH] = cap, width
     return result
 
 
