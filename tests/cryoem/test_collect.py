@@ -129,7 +129,10 @@ class Half(Rule):
 
 def test_a_hole_left_behind_is_explored_by_the_name_of_its_patch_alone() -> None:
     share = 0.2
-    sessions = [collect(grid(), Half(), hours=h, explore=share, seed=5) for h in (1.0, 2.0)]
+    # Squares enough that neither session comes to take all that is left.
+    sessions = [
+        collect(grid(squares=12), Half(), hours=h, explore=share, seed=5) for h in (1.0, 2.0)
+    ]
     short, long = ({r["hole"]: r["propensity"] for r in s.exposures()} for s in sessions)
     assert short.items() <= long.items()  # more time changes nothing of what was before
     left = explored = 0
