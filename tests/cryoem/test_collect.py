@@ -142,7 +142,8 @@ def test_a_hole_left_behind_is_explored_by_the_name_of_its_patch_alone() -> None
             lucky = [name for name in odd if name in long]
             if patch.holes[0].name in long and odd:
                 left, explored = left + 1, explored + len(lucky)
-            assert [long[name] for name in lucky] == [share / len(odd)] * len(lucky)
+            chances = [long[name] for name in lucky]
+            assert chances == pytest.approx([share / len(odd)] * len(lucky))
             assert all(long.get(hole.name, 1.0) == 1.0 for hole in patch.holes[::2])
     # At most one a patch; binomial, five standard deviations.
     assert abs(explored - share * left) < 5.0 * np.sqrt(share * (1.0 - share) * left)
