@@ -22,7 +22,16 @@ VERSION = 3
 # What states of each version, and of those before it, do without.
 _NEW: dict[int, dict[str, Any]] = {
     1: {"prior": None, "rewards": [0.0, 0]},
-    2: {"reward_range": None, "history": None, "work": WORK, "fresh": "linear"},
+    2: {
+        "reward_range": None,
+        "history": None,
+        "work": WORK,
+        "fresh": "linear",
+        "units": None,
+        "dispersion": 0.0,
+        "beyond": [0.0, 0.0],
+        "warned": [],
+    },
 }
 _NEW_INSIDE: dict[str, dict[str, Any]] = {
     "ledger": {"seconds": 0.0, "given_up": 0, "expiry": [None, None]},

@@ -4,6 +4,7 @@ import math
 import warnings
 from typing import Protocol
 
+from coaf.bandit.arrays import FloatArray
 from coaf.bandit.faults import AssumptionWarning
 
 SURE = 4.0  # standard deviations beyond which chance is no excuse
@@ -14,6 +15,21 @@ class Warned(Protocol):
     """A belief that remembers what it has warned of."""
 
     _warned: set[str]
+
+
+class Bounded(Warned, Protocol):
+    """One that also counts rewards of arms estimated at its bound, and by how much they exceed."""
+
+    _beyond: tuple[float, float]
+
+
+def compare(
+    belief: Bounded, means: FloatArray, rewards: FloatArray, bound: float, noise: float
+) -> None:
+    """Rows were learned whose means would be these without the bound."""
+    at, (excess, count) = means >= bound, belief._beyond
+    belief._beyond = (excess + float((rewards[at] - bound).sum()), count + float(at.sum()))
+    check_mean_bound(belief, bound, *belief._beyond, noise)
 
 
 def contradict(belief: Warned, argument: str, seen: str, effect: str) -> None:

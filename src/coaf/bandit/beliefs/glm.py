@@ -1,5 +1,6 @@
 """Generalised linear beliefs: successes and counts, whose noise goes with their mean."""
 
+import math
 from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any, ClassVar, Self
@@ -8,30 +9,36 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.beliefs.assumptions import compare
 from coaf.bandit.beliefs.glm_rows import Recent
 from coaf.bandit.beliefs.links import Exponential, Link, Posterior, Sigmoid
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
+from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
+from coaf.bandit.beliefs.runs import Run
+from coaf.bandit.beliefs.units import Units, Unitless
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.threads import on_one_thread
 
 _SPREAD = 2.0  # standard deviation of the intercept: from 0.02 to 0.98 around a rate of 0.5
-_SETTINGS = ("regularization", "width", "intercept", "typical", "mean_bound")
+_CEILING = 4.0  # times the largest count seen, no mean is expected to be
+_SETTINGS = ("regularization", "width", "intercept", "typical", "mean_bound", "dispersion")
 
 
 @on_one_thread("interval", "draw")
-class GLM:
+class GLM(Unitless):
     """What `Logistic` and `Poisson` share: mean rewards g(θ·x), and a Gaussian posterior of θ."""
 
     kind: ClassVar[str]
     link: ClassVar[Link]
+    dispersion: float | None = 0.0  # α of variances μ + αμ²; None: learned
+    counts: ClassVar[bool]  # whether rewards have a size that is not known beforehand
 
     def __init__(
         self,
         dim: int,
         *,
-        regularization: float = 0.25,
+        regularization: float | None = None,
         width: float = 1.645,
         intercept: bool = True,
         typical: float | None = None,
@@ -40,24 +47,44 @@ class GLM:
         if dim < 1 or int(dim) != dim:
             raise ValueError(f"dim is {dim!r}; it must be a positive integer")
         self.dim = int(dim)
-        self.regularization = number("regularization", regularization, above=0.0)
+        self.regularization = (
+            None if regularization is None else number("regularization", regularization, above=0.0)
+        )
         self.width = number("width", width, low=0.0)
         self.intercept = bool(intercept)
         self.typical = None if typical is None else number("typical", typical, above=0.0)
         self.mean_bound = (
             None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
         )
-        theta, ridge = np.zeros(self.dim), np.full(self.dim, self.regularization)
-        if self.intercept:
-            usual = self.link.typical if self.typical is None else self.typical
-            if usual >= self.link.largest:
-                raise ValueError(f"typical is {usual}; it must be below {self.link.largest:g}")
-            theta = np.append(theta, self.link.natural(usual))
-            ridge = np.append(ridge, _SPREAD**-2)
-        elif self.typical is not None:
+        if self.typical is not None and self.typical >= self.link.largest:
+            raise ValueError(f"typical is {typical}; it must be below {self.link.largest:g}")
+        if self.typical is not None and not self.intercept:
             raise ValueError(f"typical is {typical}, but without intercept it has no effect")
-        self._prior = self._known = Posterior.of(theta, np.diag(ridge), 0.0)
-        self._recent = Recent.after(self._prior)
+        self._units = Units.none(self.dim) if regularization is None else None
+        self._sized = self.counts and self.typical is None
+        self._warned: set[str] = set()
+        self._beyond = (0.0, 0.0)
+        self._start()
+
+    def _start(self) -> None:
+        usual = self.link.typical if self.typical is None else self.typical
+        ridge = self.regularization
+        if ridge is None:
+            assert self._units is not None
+            # Arms as they come have predictors N(·, 4), whatever the number of features.
+            ridge = (self._units.long or 1.0) / _SPREAD**2
+            if self._sized:
+                usual = self._units.mean or usual
+        theta, precision = np.zeros(self.dim), np.full(self.dim, ridge)
+        if self.intercept:
+            theta = np.append(theta, self.link.natural(usual))
+            precision = np.append(precision, _SPREAD**-2)
+        self._prior = self._known = Posterior.of(theta, np.diag(precision), 0.0)
+        self._recent = Recent.after(self._prior, self.dispersion or 0.0)
+
+    @property
+    def _settled(self) -> bool:
+        return self._prior.rows > 0.0
 
     @property
     def rows(self) -> float:
@@ -66,7 +93,7 @@ class GLM:
 
     @property
     def theta(self) -> FloatArray:
-        """The estimate θ̄, the intercept last."""
+        """The estimate θ̄, the intercept last; in learned units, of features from −1 to 1."""
         return self._known.theta.copy()
 
     @property
@@ -76,23 +103,33 @@ class GLM:
 
     def _rows(self, features: npt.ArrayLike) -> FloatArray:
         """Features as they are learned, with a constant one if there is an intercept."""
-        X = check_features(features, self.dim)
-        check_scale(X)
+        return self._in_units(check_features(features, self.dim))
+
+    def _in_units(self, X: FloatArray) -> FloatArray:
+        if self._units is None:
+            check_scale(X)
+        else:
+            X = self._units.centred(X) if self.intercept else self._units.scaled(X)
         if not self.intercept:
             return X
         with_constant = np.ones((len(X), self.dim + 1))
         with_constant[:, :-1] = X
         return with_constant
 
-    def _rewards(self, rewards: npt.ArrayLike, n: int) -> FloatArray:
-        y = check_rewards(rewards, n)
-        if n and not (y.min() >= 0.0 and y.max() <= self.link.largest):
+    def _checked(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
+    ) -> Run:
+        X = check_features(features, self.dim)
+        if self._units is None:
+            check_scale(X)
+        y = check_rewards(rewards, len(X))
+        if len(y) and not (y.min() >= 0.0 and y.max() <= self.link.largest):
             bad = (y < 0.0) | (y > self.link.largest)
             raise ValueError(
                 f"rewards[{int(bad.argmax())}] is {y[bad.argmax()]:g}; {type(self).__name__} "
                 f"learns rewards from 0 to {self.link.largest:g}"
             )
-        return y
+        return Run(X, y, None)
 
     def _predictors(self, features: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of θ·x."""
@@ -102,8 +139,10 @@ class GLM:
 
     def _means(self, predictors: FloatArray) -> FloatArray:
         """g, within the bound."""
-        means = self.link.mean(predictors)
-        return means if self.mean_bound is None else np.minimum(means, self.mean_bound)
+        means, bound = self.link.mean(predictors), self.mean_bound
+        if bound is None and self.counts and self._units is not None and self._units.largest:
+            bound = _CEILING * self._units.largest
+        return means if bound is None else np.minimum(means, bound)
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """g(θ̄·x), the median of what the mean reward may be; groups make no difference here."""
@@ -136,51 +175,65 @@ class GLM:
         """g(θ·x) for each arm, for one draw of θ from N(θ̄, H⁻¹)."""
         return self._means(self._rows(features) @ self.draw(rng))
 
-    def learn(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Add rows one after another, in time that does not grow with how many there were."""
-        X = self._rows(features)
-        y = self._rewards(rewards, len(X))
-        self._recent, self._known = self._recent.add(self.link, self._known, X, y)
-
-    def refit(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Start again from the prior with these rows, fitted together: what `learn` comes near."""
-        X = self._rows(features)
-        y = self._rewards(rewards, len(X))
-        chunks = ((X, y, 1.0),) if len(y) else ()
-        self._recent, self._known = Recent(self._prior, self._prior, chunks, len(y)).together(
-            self.link
+    def _add(self, rows: Run) -> None:
+        X = self._in_units(rows.X)
+        if self._units is not None and self._recent.seen == 0:
+            self._fit(rows)
+            return
+        self._recent, self._known = self._recent.add(
+            self.link, self._known, X, rows.y, self.dispersion
         )
 
-    def forget(self, factor: float) -> None:
-        """Let the information of the rows learned, H and Hθ̄, count `factor` of what it did."""
-        if check_factor(factor) < 1.0:
-            self._known = self._known.discounted(self._prior, float(factor))
-            self._recent = self._recent.discounted(self._prior, float(factor))
+    def _fit(self, rows: Run) -> None:
+        chunks = ((self._in_units(rows.X), rows.y, 1.0),) if len(rows) else ()
+        recent = Recent(self._prior, self._prior, chunks, len(rows))
+        self._recent, self._known = recent.together(self.link, self.dispersion)
 
-    def settle(self) -> None:
-        """Let what is known now be the prior."""
+    def _compare(self, rows: Run) -> None:
+        if self.mean_bound is not None:
+            variance = self.link.variance(min(self.mean_bound, self.link.largest))
+            noise = math.sqrt(variance * (1.0 + self._recent.dispersion * self.mean_bound))
+            means = self.link.mean(self._in_units(rows.X) @ self._known.theta)
+            compare(self, means, rows.y, self.mean_bound, noise)
+
+    def _fade(self, factor: float) -> None:
+        self._known = self._known.discounted(self._prior, factor)
+        self._recent = self._recent.discounted(self._prior, factor)
+
+    def _settle(self) -> None:
         self._prior = self._known
-        self._recent = Recent.after(self._known)
+        self._recent = Recent.after(self._known, self._recent.dispersion)
+
+    def _rewind(self) -> None:
+        self._known = self._prior
+        self._recent = Recent.after(self._prior, 0.0)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
         settings = {name: getattr(self, name) for name in ("dim", *_SETTINGS)}
         parts = {"known": self._known.state(), "prior": self._prior.state()}
-        return seal(self.kind, {**settings, **parts, "recent": self._recent.state()})
+        units = None if self._units is None else self._units.state()
+        more = {"recent": self._recent.state(), "units": units}
+        said = {"beyond": list(self._beyond), "warned": sorted(self._warned)}
+        return seal(self.kind, {**settings, **parts, **more, **said})
 
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal(cls.kind, state)
-        belief = cls(entry(state, "dim"), **{name: entry(state, name) for name in _SETTINGS})
+        settings = {name: entry(state, name) for name in _SETTINGS}
+        dispersion = settings.pop("dispersion")
+        if cls.counts:
+            settings["dispersion"] = dispersion
+        belief = cls(entry(state, "dim"), **settings)
         size = belief.dim + belief.intercept
         belief._known = Posterior.restore(entry(state, "known"), size)
         belief._prior = Posterior.restore(entry(state, "prior"), size)
         belief._recent = Recent.restore(entry(state, "recent"), size)
+        if entry(state, "units") is not None:
+            belief._units = Units.restore(state["units"])
+        belief._beyond = tuple(entry(state, "beyond"))
+        belief._warned = set(entry(state, "warned"))
         return belief
 
 
@@ -232,6 +285,7 @@ class Logistic(GLM):
 
     kind = "logistic"
     link = Sigmoid()
+    counts = False
 
 
 @register("poisson")
@@ -265,3 +319,8 @@ class Poisson(GLM):
 
     kind = "poisson"
     link = Exponential()
+    counts = True
+
+    def __init__(self, dim: int, *, dispersion: float | None = None, **settings: Any) -> None:
+        self.dispersion = None if dispersion is None else number("dispersion", dispersion, low=0.0)
+        super().__init__(dim, **settings)

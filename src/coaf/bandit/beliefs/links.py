@@ -113,12 +113,12 @@ class Exponential:
         return min(a, math.log(a / v)) if a > v else min(a, 0.0)
 
 
-def absorb(link: Link, m: float, v: float, y: float) -> tuple[float, float]:
-    """What one row makes of a predictor η ~ N(m, v): its new mean, and the row's weight g′ there.
+def absorb(link: Link, m: float, v: float, y: float, w: float = 1.0) -> tuple[float, float]:
+    """What one row makes of a predictor η ~ N(m, v): its new mean, and the row's weight w g′ there.
 
-    The mode of −(η − m)²/2v + y η − A(η) solves η + v g(η) = m + v y; Newton's method begins on
-    the side from which it cannot overshoot. From the mode to the mean it is −½ s⁴ g″, with s² the
-    variance at the mode: the next term of Laplace's expansion.
+    The mode of −(η − m)²/2v + w (y η − A(η)) solves η + vw g(η) = m + vw y; Newton's method begins
+    on the side from which it cannot overshoot. From the mode to the mean it is −½ s⁴ w g″, with s²
+    the variance at the mode: the next term of Laplace's expansion.
 
     Failures say little about how far down η is, so the posterior leans to the left, and a belief
     that only followed modes would keep rare successes too likely.
@@ -129,21 +129,22 @@ def absorb(link: Link, m: float, v: float, y: float) -> tuple[float, float]:
     >>> round(eta, 3), round(weight, 3)
     (1.278, 0.17)
     """
-    a = m + v * y
-    eta, before = link.start(a, v), 0.0
+    u = v * w
+    a = m + u * y
+    eta, before = link.start(a, u), 0.0
     for _ in range(_STEPS):
         mu = link.at(eta)
-        step = (eta + v * mu - a) / (1.0 + v * link.variance(mu))
+        step = (eta + u * mu - a) / (1.0 + u * link.variance(mu))
         eta -= step
         # A step back can only be rounding.
         if abs(step) <= 1e-13 * (1.0 + abs(eta)) or step * before < 0.0:
             break
         before = step
     mu = link.at(eta)
-    s = (1.0 / v + link.variance(mu)) ** -0.5
+    s = (1.0 / v + w * link.variance(mu)) ** -0.5
     # Where the expansion asks for more than one standard deviation it cannot be trusted.
-    eta -= max(-s, min(s, 0.5 * s**4 * link.skewness(mu)))
-    return eta, link.variance(link.at(eta))
+    eta -= max(-s, min(s, 0.5 * s**4 * (w * link.skewness(mu))))
+    return eta, w * link.variance(link.at(eta))
 
 
 def _inverse(H: FloatArray) -> FloatArray:
@@ -166,7 +167,9 @@ class Posterior:
     def of(cls, theta: FloatArray, precision: FloatArray, rows: float) -> Self:
         return cls(theta, precision, _inverse(precision), rows)
 
-    def learned(self, link: Link, X: FloatArray, y: FloatArray) -> "Posterior":
+    def learned(
+        self, link: Link, X: FloatArray, y: FloatArray, dispersion: float = 0.0
+    ) -> "Posterior":
         """Rows one after another, each with the posterior so far as its prior."""
         theta, H, C = self.theta.copy(), self.precision.copy(), self.covariance.copy()
         since = self.since
@@ -174,7 +177,8 @@ class Posterior:
             u = C @ x  # a row moves θ along H⁻¹x alone
             m, v = float(theta @ x), float(u @ x)
             if v > 0.0:
-                eta, weight = absorb(link, m, v, reward)
+                w = 1.0 / (1.0 + dispersion * link.at(min(m, _HIGHEST))) if dispersion else 1.0
+                eta, weight = absorb(link, m, v, reward, w)
                 theta += ((eta - m) / v) * u
                 u *= math.sqrt(weight / (1.0 + weight * v))
                 C -= np.multiply.outer(u, u)
@@ -185,8 +189,13 @@ class Posterior:
                 C, since = _inverse(H), 0
         return Posterior(theta, H, C, self.rows + len(y), since)
 
-    def fitted(self, link: Link, X: FloatArray, y: FloatArray, w: FloatArray) -> "Posterior":
-        """All rows at once, weighted: Newton's method to the mode, and from there to the mean."""
+    def fitted(
+        self, link: Link, X: FloatArray, y: FloatArray, w: FloatArray, rows: float | None = None
+    ) -> "Posterior":
+        """All rows at once, weighted: Newton's method to the mode, and from there to the mean.
+
+        They count as so many rows: the sum of their weights unless said.
+        """
         theta, H0 = self.theta, self.precision
 
         def loss(theta: FloatArray) -> float:
@@ -218,10 +227,17 @@ class Posterior:
         shift = 0.5 * C @ (X.T @ (w * link.skewness(mu) * np.einsum("ij,ij->i", X @ C, X)))
         size = math.sqrt(float(shift @ H @ shift) / len(shift))
         theta = theta - shift / max(1.0, size)  # as for one row: not beyond what is uncertain
-        return Posterior.of(theta, curvature(link.mean(X @ theta)), self.rows + float(w.sum()))
+        rows = float(w.sum()) if rows is None else rows
+        return Posterior.of(theta, curvature(link.mean(X @ theta)), self.rows + rows)
 
     def absorbed(
-        self, link: Link, theta: FloatArray, X: FloatArray, y: FloatArray, w: FloatArray
+        self,
+        link: Link,
+        theta: FloatArray,
+        X: FloatArray,
+        y: FloatArray,
+        w: FloatArray,
+        rows: float,
     ) -> "Posterior":
         """With these rows as they look from θ: their likelihood to second order around it."""
         if not len(y):
@@ -232,7 +248,7 @@ class Posterior:
         H = self.precision + (X.T * weight) @ X
         b = self.precision @ self.theta + X.T @ (w * (y - mu) + weight * eta)
         centre = np.asarray(np.linalg.solve(H, b), dtype=np.float64)
-        return Posterior.of(centre, H, self.rows + float(w.sum()))
+        return Posterior.of(centre, H, self.rows + rows)
 
     def discounted(self, prior: "Posterior", factor: float) -> "Posterior":
         """The prior plus `factor` of the information, H and Hθ̄, that came since."""
