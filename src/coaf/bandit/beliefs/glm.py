@@ -15,7 +15,7 @@ from coaf.bandit.beliefs.links import Exponential, Link, Posterior, Sigmoid
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
 from coaf.bandit.beliefs.runs import Run
-from coaf.bandit.beliefs.units import Units, Unitless
+from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.threads import on_one_thread
