@@ -46,7 +46,7 @@ def dense(
     def k(A: FloatArray, B: FloatArray) -> FloatArray:
         total = np.zeros((len(A), len(B)))
         features = [c for c in range(belief.dim) if c not in belief.space]
-        own = (features, belief.length_scale, belief.signal)
+        own = (features, belief.length_scale, belief.signal or 0.0)
         place = (list(belief.space), belief.space_length, belief.space_signal or 0.0)
         for columns, lengths, signal in (own, place):
             if lengths is None:
@@ -59,7 +59,8 @@ def dense(
         return total
 
     G = np.linalg.solve(k(X, X) + noise**2 * np.eye(len(X)), k(X, Z)).T
-    return belief.prior_mean + G @ (y - belief.prior_mean), k(Z, Z) - G @ k(X, Z)
+    usual = belief.prior_mean or 0.0
+    return usual + G @ (y - usual), k(Z, Z) - G @ k(X, Z)
 
 
 def rows(seed: int, n: int, dim: int) -> tuple[FloatArray, FloatArray]:
@@ -84,7 +85,7 @@ def test_with_enough_points_it_is_the_exact_process(name: str, seed: int, n: int
     X, y = rows(seed, n, belief.dim)
     Z = np.random.default_rng(seed + 1).uniform(-2.0, 2.0, (10, belief.dim))
     belief.learn(X, y)
-    mean, covariance = dense(belief, X, y, Z, belief.noise)
+    mean, covariance = dense(belief, X, y, Z, belief.noise or 0.0)
     np.testing.assert_allclose(belief.mean(Z), mean, atol=1e-4)
     np.testing.assert_allclose(belief.deviation(Z) ** 2, np.diag(covariance), atol=1e-4)
     upper = belief.mean(Z) + belief.width * belief.deviation(Z)
@@ -105,7 +106,7 @@ def test_draws_have_the_mean_and_covariance_of_the_posterior(name: str) -> None:
     assert (np.abs(draws.mean(axis=0) - belief.mean(Z)) < 5.0 * sd / np.sqrt(4000)).all()
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.08)
     if name != "few points":
-        _, covariance = dense(belief, X, y, Z, belief.noise)
+        _, covariance = dense(belief, X, y, Z, belief.noise or 0.0)
         np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.06 * covariance.max())
 
 
@@ -227,7 +228,7 @@ def test_a_prior_outlives_points_that_were_dropped() -> None:
 
 
 def test_neighbours_share_and_what_is_irrelevant_does_not_matter() -> None:
-    lengths = {"length_scale": 1e6, "space": (1, 2), "space_length": 20.0}
+    lengths: dict[str, Any] = {"length_scale": 1e6, "space": (1, 2), "space_length": 20.0}
     belief = Kernel(3, signal=0.5, noise=0.1, prior_mean=0.0, **lengths)
     belief.learn([[0.3, 1000.0, 2000.0]], [1.0])
     near, far = belief.mean([[0.3, 1005.0, 2000.0], [0.3, 1500.0, 2000.0]])

@@ -271,7 +271,7 @@ class Logistic(GLM):
     4,096 rows whenever they have grown by a quarter, since weights given when more was expected
     would be wrong for good. State is O(d²) and those rows.
 
-    Ranges are found in the first 4,096 rows, at first with each of them and later whenever their
+    Ranges are found in the first 4,096 rows, at first with each of them and later when their
     number has doubled, and all is done over in the new ones. `theta` and `precision` are in these
     units: of features from −1 to 1.
 

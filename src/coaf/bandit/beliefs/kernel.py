@@ -85,9 +85,10 @@ class Kernel(Unitless):
 
     The truth kept is V and Σ φ y/s²; the factor of V is derived afresh after rows came.
 
-    What is not given is found in the first 4,096 rows, at first with each of them and later whenever
-    their number has doubled, and all is done over with it. Until a reward other than 0 is learned nothing is known of
-    their size: `upper` then has no unit, and only says of which arm least is known.
+    What is not given is found in the first 4,096 rows, at first with each of them and later when
+    their number has doubled, and all is done over with it. Until a reward other than 0 is learned
+    nothing is known of their size: `upper` then has no unit, and only says of which arm least is
+    known.
 
     Examples
     --------
