@@ -12,11 +12,10 @@ with tempfile.TemporaryDirectory() as cache:
     films = movielens.prepare(ratings, cache=Path(cache))
 
 world = movielens.MovieLens(films, base=(0.5, 1.0))  # quick to look at: it pays to be choosy
-bounds = {"noise": world.noise, "norm_bound": world.norm_bound, "mean_bound": world.mean_bound}
 best = coaf.worlds.optimum(world, rounds=20_000)
 result = coaf.compare(
     {
-        "coaf": coaf.COAF(belief=coaf.Linear.tuned(world.dim, **bounds)),
+        "coaf": coaf.COAF(dim=world.dim),
         "take all": coaf.TakeAll(),
     },
     world,

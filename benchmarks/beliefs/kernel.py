@@ -132,7 +132,15 @@ def coverage() -> list[str]:
         inside, below, errors, novelty = [], [], [], []
         for seed in range(20):
             rng = np.random.default_rng(seed)
-            truth = Kernel(2, length_scale=0.4, signal=0.6, noise=0.4, kind=kind, points=400)
+            truth = Kernel(
+                2,
+                length_scale=0.4,
+                signal=0.6,
+                noise=0.4,
+                prior_mean=0.0,
+                kind=kind,
+                points=400,
+            )
             f = truth._memory.basis.covariance.draw(rng)
             X, Z = rng.uniform(-1.0, 1.0, (300, 2)), rng.uniform(-1.0, 1.0, (100, 2))
             y = f(X) + 0.4 * rng.standard_normal(300)
@@ -215,7 +223,7 @@ def main() -> None:
     curved = shares(
         bumps,
         {
-            "`Linear.tuned(3)`": lambda: coaf.COAF(dim=3),
+            "`ScaleFree(3)`": lambda: coaf.COAF(dim=3),
             "`Kernel(3)`, defaults": lambda: coaf.COAF(belief=Kernel(3)),
             "`Kernel(3)`, Thompson": lambda: coaf.COAF(belief=Kernel(3), index=Thompson(), draws=0),
             "`Kernel`, settings from 200 examples": lambda: coaf.COAF(belief=Kernel(3, **known)),
@@ -228,8 +236,8 @@ def main() -> None:
     spatial = shares(
         ice,
         {
-            "`Linear.tuned`, features alone": lambda: coaf.COAF(
-                belief=Mapped(without_place, coaf.Linear.tuned(2), dim=4)
+            "`ScaleFree`, features alone": lambda: coaf.COAF(
+                belief=Mapped(without_place, coaf.ScaleFree(2), dim=4)
             ),
             "`Kernel`, features alone": lambda: coaf.COAF(
                 belief=Mapped(without_place, Kernel(2, **flat), dim=4)

@@ -184,7 +184,7 @@ def policies(beliefs: Mapping[str, Callable[[], Belief]]) -> dict[str, Callable[
 
     result: dict[str, Callable[[], COAF]] = {
         "the true means": lambda: COAF(index=Truth(Bent().means)),
-        "`Linear.tuned`": lambda: COAF(dim=3),
+        "`ScaleFree`": lambda: COAF(dim=3),
     }
     for name, make in beliefs.items():
         index: Index = Thompson() if "Thompson" in name else Upper()

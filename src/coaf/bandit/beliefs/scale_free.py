@@ -1,5 +1,6 @@
 """The default belief: linear, and without units."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from copy import copy
@@ -78,6 +79,8 @@ class ScaleFree:
         )
         self.width = number("width", width, low=0.0)
         self._learner = self._fresh()
+        columns = self._learner.shape[1]
+        self._size_at = (2 * columns + 3, int(compiled()[0].MEAN_SQUARE))
         self._prior: FloatArray | None = None
         self._warned: set[str] = set()
 
@@ -98,7 +101,7 @@ class ScaleFree:
     @property
     def reward_size(self) -> float:
         """ω, the root mean square of the rewards learned; 0 while nothing is known of it."""
-        return float(np.sqrt(self._at(3, compiled()[0].MEAN_SQUARE)))
+        return math.sqrt(self._learner.item(self._size_at))  # asked for at every decision
 
     @property
     def noise(self) -> float:
