@@ -28,6 +28,7 @@ def page(found: dict[str, Any]) -> str:
         rows += [
             ("the C yardstick, same rounds, turn by turn", f"{found['limit_us_per_round']:.2f} µs"),
             ("ratio", f"{found['ratio']:.2f}"),
+            ("ratio of the default policy", f"{found['default_ratio']:.2f}"),
         ]
     rows += [
         ("compiled replicates, the default policy", f"{found['default_us_per_round']:.2f} µs"),

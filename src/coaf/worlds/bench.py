@@ -98,15 +98,14 @@ def compiled(limit: Path | None, *, repeats: int = 60) -> dict[str, float]:
         return lambda: play_compiled(policy, how, batch)
 
     result: dict[str, float] = {}
-    pair = {"compiled": turn(preset())}
+    turns = {"compiled": turn(preset()), "default": turn(COAF(DIM))}
     if limit is not None:
-        pair["limit"] = Yardstick(limit).prepare(batch)
+        turns["limit"] = Yardstick(limit).prepare(batch)
     alone = {
-        "default": turn(COAF(DIM)),
         "paper": turn(COAF.paper(DIM)),
         "draw": lambda: world.batch(ROUNDS, 1),
     }
-    for group, times in ((pair, repeats), *(({n: w}, repeats // 6) for n, w in alone.items())):
+    for group, times in ((turns, repeats), *(({n: w}, repeats // 6) for n, w in alone.items())):
         spent = {name: [_seconds(work)] for name, work in group.items()}  # the first compiles
         for _ in range(times):
             for name, work in group.items():
@@ -115,6 +114,7 @@ def compiled(limit: Path | None, *, repeats: int = 60) -> dict[str, float]:
             result[f"{name}_us_per_round"] = statistics.median(seconds[1:]) / ROUNDS * 1e6
     if limit is not None:
         result["ratio"] = result["compiled_us_per_round"] / result["limit_us_per_round"]
+        result["default_ratio"] = result["default_us_per_round"] / result["limit_us_per_round"]
     return result
 
 
