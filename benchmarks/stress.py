@@ -400,7 +400,8 @@ def section(
     lines.append("")
     if where == "weak":
         return [], lines
-    lines += ["| scale | least share of a stationary world | in |", "|---|---|---|"]
+    over = f"{options.scaled} replicates"
+    lines += [f"| scale | least share of a stationary world, {over} | in |", "|---|---|---|"]
     for _, unit in SCALES:
         by_name = {name: float(shares[name]["default", unit].mean()) for name in unmoved}
         last = min(by_name, key=by_name.__getitem__)
