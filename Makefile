@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 
-.PHONY: run test check bench soak docs study lowest clean
+.PHONY: run test check bench soak docs study stress lowest clean
 
 # Tests run in as many processes as there are cores, so each gets one thread of linear algebra.
 test check soak lowest: export OPENBLAS_NUM_THREADS ?= 1
@@ -35,6 +35,9 @@ docs: $(READY)
 
 study: $(READY)
 	$(BIN)/python benchmarks/study.py
+
+stress: $(READY)
+	$(BIN)/python benchmarks/stress.py
 
 # The oldest versions that pyproject.toml claims to work with.
 lowest:

@@ -12,6 +12,7 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = [
     "_build",
     "study_results.md",
+    "stress_results.md",
     "speed_results.md",
     "threads_results.md",
     "movielens_results.md",

@@ -38,7 +38,7 @@ class Ordinary:
     unit
         What all rewards are multiplied by.
     spoiled
-        A round in which the reward of the first arm is 100,000: a marker for no score.
+        A round in which the best arm's reward is 100,000: a marker for no score.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Ordinary:
             mu = self.mean(X)
             y = self.rewards(luck, mu)
             if j == self.spoiled:
-                y[0] = 1e5
+                y[int(mu.argmax())] = 1e5
             latency: Additive | Setup = Additive(pace * base, pace * self.each)
             if self.setup > 0.0:
                 latency = Setup(pace * base, pace * self.setup, pace * self.each)

@@ -124,7 +124,9 @@ def test_sensitivity_changes_one_thing_at_a_time(films: Films) -> None:
     cases = {(row["parameter"], row["value"]) for row in rows}
     assert cases == {(name, float(value)) for name, values in SWEEPS.items() for value in values}
     assert set(TITLES) == set(SWEEPS)
-    assert {row["policy"] for row in rows if row["parameter"] == "xi"} == {UCB}
+    shown = {name: {row["policy"] for row in rows if row["parameter"] == name} for name in SWEEPS}
+    nothing_to_choose = ("xi", "regularization", "delta")
+    assert shown == {n: {UCB} if n in nothing_to_choose else {UCB, DEFAULT} for n in SWEEPS}
     assert all(row["low"] <= row["regret"] <= row["high"] for row in rows)
     assert told[-1][0] == told[-1][1]
     assert all(a <= b for (a, _), (b, _) in pairwise(told))

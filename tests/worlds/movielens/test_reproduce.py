@@ -163,7 +163,7 @@ def test_missing_data_and_two_places_to_play_are_errors(tmp_path: Path) -> None:
     occupied.write_text("in the way")
     result = call("--data", "generated", "--out", str(occupied))
     assert result.exit_code == 1
-    assert "the folder for results" in result.output.replace("\n", " ")
+    assert "the folder for results" in " ".join(result.output.split())
     with pytest.raises(ValueError, match="at least 2"):
         reproduce("generated", out=tmp_path, replicates=1)
     result = call("--workers", "2", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path))

@@ -10,7 +10,6 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.baselines import Threshold
-from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.index import Truth
 from coaf.bandit.policy import COAF
 from coaf.bandit.rate import RobbinsMonro
@@ -31,7 +30,7 @@ PAPER = (THRESHOLD, ORACLE, THOMPSON, UCB)
 
 
 def bounds(world: MovieLens) -> dict[str, float]:
-    """What every policy that learns is told of the scale of rewards."""
+    """What the paper's policies are told of the scale of rewards."""
     return {
         "noise": world.noise,
         "norm_bound": world.norm_bound,
@@ -45,11 +44,6 @@ def as_printed(world: MovieLens, *, rounds: int, **changes: Any) -> COAF:
     return COAF.paper(world.dim, **{"xi": 0.5, **limits, **bounds(world), **changes})
 
 
-def by_default(world: MovieLens, **changes: Any) -> COAF:
-    """The library's default, told the same bounds."""
-    return COAF(belief=Linear.tuned(world.dim, **{**bounds(world), **changes}))
-
-
 def policies(world: MovieLens, *, rounds: int) -> dict[str, Policy]:
     """The four of the paper's Figure 2, and the library's default."""
     truth = Truth(world.means)
@@ -60,7 +54,7 @@ def policies(world: MovieLens, *, rounds: int) -> dict[str, Policy]:
         ORACLE: COAF(index=truth, rate=oracle),
         THOMPSON: as_printed(world, rounds=rounds, index="thompson"),
         UCB: as_printed(world, rounds=rounds),
-        DEFAULT: by_default(world),
+        DEFAULT: COAF(world.dim),
     }
 
 

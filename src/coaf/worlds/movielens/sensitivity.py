@@ -5,10 +5,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.scale_free import ScaleFree
+from coaf.bandit.policy import COAF
 from coaf.bandit.verbs import Policy
 from coaf.worlds.compare import Progress, compare
-from coaf.worlds.movielens.experiment import DEFAULT, UCB, as_printed, by_default
+from coaf.worlds.movielens.experiment import DEFAULT, UCB, as_printed
 from coaf.worlds.movielens.films import Films
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum
@@ -26,7 +27,7 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 }
 TITLES = {
     "xi": "step ξ",
-    "radius": "radius, times √β",
+    "radius": "radius or width, times the usual",
     "regularization": "ridge λ",
     "delta": "confidence δ",
     "components": "components d",
@@ -38,14 +39,8 @@ TITLES = {
 def nominal(rounds: int) -> dict[str, dict[str, float]]:
     """What each policy has where nothing is changed."""
     both = {"components": 10.0, "survey": 1.0, "spread": 1.0}
-    tuned = Linear.tuned(1)
     printed = {"xi": 0.5, "radius": 1.0, "regularization": 1.0, "delta": 1.0 / max(rounds, 2)}
-    ours = {
-        "radius": tuned.scale,
-        "regularization": tuned.regularization,
-        "delta": tuned.delta,
-    }
-    return {UCB: printed | both, DEFAULT: ours | both}
+    return {UCB: printed | both, DEFAULT: {"radius": 1.0} | both}
 
 
 def sensitivity(
@@ -103,13 +98,12 @@ def _world(name: str, value: float) -> dict[str, Any]:
 
 
 def _policies(world: MovieLens, name: str, value: float, rounds: int) -> dict[str, Policy]:
-    if name == "xi":  # the default has no step to choose
-        return {UCB: as_printed(world, rounds=rounds, xi=value)}
+    if name in ("xi", "regularization", "delta"):  # the default has none of these to choose
+        return {UCB: as_printed(world, rounds=rounds, **{name: value})}
     if name == "radius":
         printed = as_printed(world, rounds=rounds, scale=value)
-        return {UCB: printed, DEFAULT: by_default(world, scale=value)}
-    changes = {name: value} if name in ("regularization", "delta") else {}
-    return {UCB: as_printed(world, rounds=rounds, **changes), DEFAULT: by_default(world, **changes)}
+        return {UCB: printed, DEFAULT: COAF(belief=ScaleFree(world.dim, width=value))}
+    return {UCB: as_printed(world, rounds=rounds), DEFAULT: COAF(world.dim)}
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Callable[[int, int], None] | None:
