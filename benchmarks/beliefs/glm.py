@@ -171,7 +171,7 @@ def shares(kind: tuple[str, int, float, float], rounds: int) -> dict[str, list[s
         policies = {
             "`Logistic`": coaf.COAF(belief=Logistic(world.dim)),
             "`Logistic`, λ = 1": coaf.COAF(belief=Logistic(world.dim, regularization=1.0)),
-            "`Linear.tuned`": coaf.COAF(dim=world.dim),
+            "`Linear.tuned`": coaf.COAF(belief=coaf.Linear.tuned(world.dim)),
             "`COAF.paper`": coaf.COAF.paper(world.dim),
         }
         star = optimum(world, rounds=20_000).rate
@@ -226,7 +226,7 @@ def speed(size: int) -> list[str]:
         quickest(lambda: known.learn(X[:100], y[:100]), times=1) / 100,
         quickest(lambda: known.upper(X[:15])),
         quickest(partial(live, coaf.COAF(belief=known))),
-        quickest(partial(live, coaf.COAF(dim=10))),
+        quickest(partial(live, coaf.COAF(belief=coaf.Linear.tuned(10)))),
     )
     refit = quickest(lambda: known.refit(X, y), times=1, repeat=5) / 1000
     return [f"{size:,}", *(f"{t:.0f} µs" for t in times), f"{refit:.0f} ms"]

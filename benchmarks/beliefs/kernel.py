@@ -215,7 +215,7 @@ def main() -> None:
     curved = shares(
         bumps,
         {
-            "`Linear.tuned(3)`": lambda: coaf.COAF(dim=3),
+            "`Linear.tuned(3)`": lambda: coaf.COAF(belief=coaf.Linear.tuned(3)),
             "`Kernel(3)`, defaults": lambda: coaf.COAF(belief=Kernel(3)),
             "`Kernel(3)`, Thompson": lambda: coaf.COAF(belief=Kernel(3), index=Thompson(), draws=0),
             "`Kernel`, settings from 200 examples": lambda: coaf.COAF(belief=Kernel(3, **known)),

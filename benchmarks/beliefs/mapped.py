@@ -93,7 +93,9 @@ def main() -> None:
     def policy(transformer: Any, make: Callable[[int], Belief]) -> Policy:
         return coaf.COAF(belief=Mapped.fitted(transformer, seen, make))
 
-    policies: dict[str, Callable[[], Policy]] = {"none, `Linear.tuned`": lambda: coaf.COAF(dim=3)}
+    policies: dict[str, Callable[[], Policy]] = {
+        "none, `Linear.tuned`": lambda: coaf.COAF(belief=Linear.tuned(3))
+    }
     for name, transformer in maps().items():
         policies[f"{name}, `Linear.tuned`"] = partial(policy, transformer, Linear.tuned)
     text = [
