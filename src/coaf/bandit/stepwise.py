@@ -184,8 +184,12 @@ class Stepwise(Policy):
             if self._visit is None or self._visit[0] != round.follows:
                 at = "nothing was entered yet" if self._visit is None else repr(self._visit[0])
                 raise ValueError(f"round.follows is {round.follows!r}, but the last entered: {at}")
-            if not self._told:
+            # What was entered while rewards had no size yet is priced once they have one.
+            groping = self._sizing is not None and self._visit[1] == 0.0
+            if not self._told and not groping:
                 return self._visit[1]
+        if self.blind:
+            return 0.0
         here = [] if round is None or self._is_again(check_stepwise(round)) else [round]
         # The round here was drawn like any other.
         rounds = [*self.remembered, *(r for r in here if self._is_new(r))]
@@ -240,6 +244,12 @@ class Stepwise(Policy):
         chosen[first] = True
         seconds, reward = float(round.latency.seconds(chosen)), float(estimates[first])
         return Selection(chosen, seconds, reward, seconds * rate - reward, True, option)
+
+    def _grope(self, estimates: FloatArray, round: Round) -> Selection:
+        chosen = np.zeros(round.n, dtype=np.bool_)
+        chosen[estimates.argmax() if round.n else []] = True
+        seconds, reward = float(round.latency.seconds(chosen)), float(estimates[chosen].sum())
+        return Selection(chosen, seconds, reward, -reward, True, None)
 
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         spent = super()._spend(decision, executed, seconds)

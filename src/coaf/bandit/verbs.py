@@ -127,6 +127,10 @@ class Policy:
     ) -> Selection:
         return best(rate, estimates, round.latency, round.actions, round.groups, work=work)
 
+    def _grope(self, estimates: FloatArray, round: Round) -> Selection:
+        """What to take while rewards have no size: all that is allowed, least known arms first."""
+        return best(0.0, estimates, round.latency, round.actions, round.groups, work=self.work)
+
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         """Time was spent: how much."""
         if seconds is not None:
@@ -188,8 +192,7 @@ class Policy:
         if round.parts is not None:
             estimates = estimates * round.parts
         if blind:
-            latency, actions, groups = round.latency, round.actions, round.groups
-            choice = best(0.0, estimates, latency, actions, groups, work=self.work)
+            choice = self._grope(estimates, round)
             choice = choice._replace(gap=choice.seconds * rate - choice.reward)
         else:
             choice = self._select(rate, estimates, round, faults, self.work)

@@ -74,7 +74,11 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
             "logistic",
         )
     dim = 3 if extra is None else 4
-    return Design(looks, lambda: Nested(dim, family="gaussian", scale=1.0), "gaussian")
+    return Design(
+        looks,
+        lambda: Nested(dim, family="gaussian", effects=(0.3, 0.3), noise=0.5, scale=1.0),
+        "gaussian",
+    )
 
 
 def ice_features(ice: FloatArray, around: FloatArray) -> FloatArray:

@@ -18,12 +18,21 @@ from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.checks import check_belief, check_policy
 from coaf.bandit.index import Thompson
 
+STATED: dict[str, Any] = {"length_scale": 0.5, "signal": 0.5, "noise": 0.5, "prior_mean": 0.0}
 BELIEFS: dict[str, Callable[[], Kernel]] = {
     "rbf": lambda: Kernel(3, length_scale=[0.4, 0.6, 2.0], noise=0.3, signal=0.8, prior_mean=0.2),
-    "matern": lambda: Kernel(2, kind="matern", mean_bound=1.0),
-    "few points": lambda: Kernel(2, points=7, kind="matern"),
-    "features and place": lambda: Kernel(4, space=(0, 2), space_length=0.3, space_signal=0.2),
-    "place alone": lambda: Kernel(2, space=(1, 0), space_length=[0.3, 0.6]),
+    "matern": lambda: Kernel(2, kind="matern", mean_bound=1.0, **STATED),
+    "few points": lambda: Kernel(2, points=7, kind="matern", **STATED),
+    "features and place": lambda: Kernel(
+        4, space=(0, 2), space_length=0.3, space_signal=0.2, **STATED
+    ),
+    "place alone": lambda: Kernel(
+        2, space=(1, 0), space_length=[0.3, 0.6], space_signal=0.5, **STATED
+    ),
+    "found": lambda: Kernel(3),
+    "found, few points": lambda: Kernel(2, points=7),
+    "found, with a place": lambda: Kernel(4, space=(0, 2), space_length=0.3),
+    "found in part": lambda: Kernel(2, noise=0.3),
     "one feature": lambda: Kernel(1),
     "certain": lambda: Kernel(2, width=0.0),
 }
@@ -37,7 +46,7 @@ def dense(
     def k(A: FloatArray, B: FloatArray) -> FloatArray:
         total = np.zeros((len(A), len(B)))
         features = [c for c in range(belief.dim) if c not in belief.space]
-        own = (features, belief.length_scale, belief.signal)
+        own = (features, belief.length_scale, belief.signal or 0.0)
         place = (list(belief.space), belief.space_length, belief.space_signal or 0.0)
         for columns, lengths, signal in (own, place):
             if lengths is None:
@@ -50,7 +59,8 @@ def dense(
         return total
 
     G = np.linalg.solve(k(X, X) + noise**2 * np.eye(len(X)), k(X, Z)).T
-    return belief.prior_mean + G @ (y - belief.prior_mean), k(Z, Z) - G @ k(X, Z)
+    usual = belief.prior_mean or 0.0
+    return usual + G @ (y - usual), k(Z, Z) - G @ k(X, Z)
 
 
 def rows(seed: int, n: int, dim: int) -> tuple[FloatArray, FloatArray]:
@@ -75,7 +85,7 @@ def test_with_enough_points_it_is_the_exact_process(name: str, seed: int, n: int
     X, y = rows(seed, n, belief.dim)
     Z = np.random.default_rng(seed + 1).uniform(-2.0, 2.0, (10, belief.dim))
     belief.learn(X, y)
-    mean, covariance = dense(belief, X, y, Z, belief.noise)
+    mean, covariance = dense(belief, X, y, Z, belief.noise or 0.0)
     np.testing.assert_allclose(belief.mean(Z), mean, atol=1e-4)
     np.testing.assert_allclose(belief.deviation(Z) ** 2, np.diag(covariance), atol=1e-4)
     upper = belief.mean(Z) + belief.width * belief.deviation(Z)
@@ -96,7 +106,7 @@ def test_draws_have_the_mean_and_covariance_of_the_posterior(name: str) -> None:
     assert (np.abs(draws.mean(axis=0) - belief.mean(Z)) < 5.0 * sd / np.sqrt(4000)).all()
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.08)
     if name != "few points":
-        _, covariance = dense(belief, X, y, Z, belief.noise)
+        _, covariance = dense(belief, X, y, Z, belief.noise or 0.0)
         np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.06 * covariance.max())
 
 
@@ -153,7 +163,8 @@ def test_the_factor_is_of_the_precision_after_thousands_of_single_rows() -> None
 def test_fewer_points_cost_accuracy_and_it_says_so(kind: Any) -> None:
     """The exact process errs by e; ours by less than 1.5 e, and claims no less than it errs."""
     X, _ = rows(2, 900, 2)
-    belief = Kernel(2, length_scale=0.5, signal=1.0, noise=0.3, kind=kind, points=60)
+    stated = STATED | {"signal": 1.0, "noise": 0.3}
+    belief = Kernel(2, kind=kind, points=60, **stated)
     rng = np.random.default_rng(3)
     f = belief._memory.basis.covariance.draw(rng)(X)
     y = f + 0.3 * rng.standard_normal(900)
@@ -176,7 +187,7 @@ def test_coverage_of_functions_from_the_prior(points: int) -> None:
     inside, below = [], []
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        belief = Kernel(2, length_scale=0.4, signal=0.6, noise=0.4, points=points)
+        belief = Kernel(2, length_scale=0.4, signal=0.6, noise=0.4, prior_mean=0.0, points=points)
         f = belief._memory.basis.covariance.draw(rng)
         X, Z = rng.uniform(-1.0, 1.0, (150, 2)), rng.uniform(-1.0, 1.0, (100, 2))
         belief.learn(X, f(X) + 0.4 * rng.standard_normal(150))
@@ -201,7 +212,7 @@ def test_forgetting_half_is_noise_of_twice_the_variance() -> None:
 
 def test_a_prior_outlives_points_that_were_dropped() -> None:
     """Forgetting all but nothing leaves the prior, though it is now told by other points."""
-    belief = Kernel(2, length_scale=0.5, points=60, noise=0.3)
+    belief = Kernel(2, points=60, **STATED)
     belief.learn(*rows(6, 40, 2))
     before, Z = deepcopy(belief), rows(8, 20, 2)[0]
     belief.settle()
@@ -217,7 +228,8 @@ def test_a_prior_outlives_points_that_were_dropped() -> None:
 
 
 def test_neighbours_share_and_what_is_irrelevant_does_not_matter() -> None:
-    belief = Kernel(3, length_scale=1e6, noise=0.1, space=(1, 2), space_length=20.0)
+    lengths: dict[str, Any] = {"length_scale": 1e6, "space": (1, 2), "space_length": 20.0}
+    belief = Kernel(3, signal=0.5, noise=0.1, prior_mean=0.0, **lengths)
     belief.learn([[0.3, 1000.0, 2000.0]], [1.0])
     near, far = belief.mean([[0.3, 1005.0, 2000.0], [0.3, 1500.0, 2000.0]])
     assert near > far + 0.3

@@ -34,7 +34,7 @@ class Dense:
     """Bayesian regression on features, a constant, and an indicator of every group."""
 
     def __init__(self, belief: Nested, batches: list[Batch], arms: list[Batch]) -> None:
-        self.levels, self.dim = len(belief.effects), belief.dim
+        self.levels, self.dim = len(belief.effects or ()), belief.dim
         tau, self.noise = belief.deviations[:-1], belief.deviations[-1]
         names: dict[tuple[Any, ...], int] = {}
         placed: list[tuple[list[FloatArray], list[list[int]]]] = []
@@ -103,7 +103,9 @@ def test_posterior_is_that_of_the_dense_regression(
 ) -> None:
     """Means, joint covariance and evidence to 1e-8; labels of any depth, seen and never seen."""
     rng = np.random.default_rng(seed)
-    belief = Nested(dim, family="gaussian", effects=effects, noise=noise, variances="fixed")
+    belief = Nested(
+        dim, family="gaussian", effects=effects, noise=noise, variances="fixed", scale=2.5
+    )
     learned = [batch(rng, n, dim, levels) for n, levels in batches]
     for X, y, groups in learned:
         belief.learn(X, y, groups)
@@ -131,7 +133,8 @@ def test_neither_order_nor_pieces_matter(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     X, y, groups = batch(rng, n, 2, 2)
     assert groups is not None
-    at_once, late = (Nested(2, family="gaussian", variances="fixed") for _ in range(2))
+    stated: dict[str, Any] = {"effects": (0.3, 0.3), "noise": 0.5, "scale": 2.5}
+    at_once, late = (Nested(2, family="gaussian", variances="fixed", **stated) for _ in range(2))
     at_once.learn(X, y, groups)
     for i in rng.permutation(n):
         late.learn(X[i : i + 1], y[i : i + 1], groups[i : i + 1])

@@ -62,7 +62,7 @@ def test_mode_and_curvature_are_those_of_dense_newton(seed: int, n: int, factor:
     """To 1e-7, with old rows counting less and the last to come of groups seen before."""
     rng = np.random.default_rng(seed)
     X, y, groups = rows(rng, n)
-    belief = Nested(2, effects=EFFECTS, variances="fixed")
+    belief = Nested(2, effects=EFFECTS, variances="fixed", scale=2.5)
     half = n // 2
     belief.learn(X[:half], y[:half], groups[:half])
     belief.forget(factor)

@@ -73,8 +73,9 @@ def test_gaussian_rows_against_the_dense_formula() -> None:
 def test_a_centre_is_a_shift() -> None:
     """With estimated variances too: rewards less what is expected, around 0, say the same."""
     X, y, groups = rows(60)
-    belief = Nested(2, family="gaussian", centre=CENTRE, scale=SCALE)
-    plain = Nested(2, family="gaussian", scale=SCALE)
+    stated: dict[str, Any] = {"effects": (0.3, 0.3), "noise": 0.5, "scale": SCALE}
+    belief = Nested(2, family="gaussian", centre=CENTRE, **stated)
+    plain = Nested(2, family="gaussian", **stated)
     belief.learn(X, y, groups)
     plain.learn(X, y - X @ CENTRE[:2] - CENTRE[2], groups)
     assert belief.deviations == pytest.approx(plain.deviations, rel=1e-6)

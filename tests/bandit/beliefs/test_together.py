@@ -27,7 +27,7 @@ def test_nested_learns_rewards_that_never_differ(value: float) -> None:
 
 def test_nested_says_that_features_are_too_long() -> None:
     with pytest.raises(ValueError, match="scale the features"):
-        coaf.Nested(2).learn(np.full((3, 2), 1e6), np.ones(3))
+        coaf.Nested(2, scale=2.5).learn(np.full((3, 2), 1e6), np.ones(3))
 
 
 def test_a_map_before_a_drifting_belief_has_its_bounds() -> None:

@@ -15,7 +15,7 @@ from coaf.bandit.beliefs.links import Exponential, Link, Posterior, Sigmoid
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
 from coaf.bandit.beliefs.runs import Run
-from coaf.bandit.beliefs.units import Units, Unitless
+from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.threads import on_one_thread
@@ -244,10 +244,12 @@ class Logistic(GLM):
     Parameters
     ----------
     dim
-        Number of features; best scaled so that most lie within ±1.
+        Number of features.
     regularization
-        λ: before any row is seen, each coefficient is N(0, 1/λ). The default's standard deviation
-        of 2 lets the odds of an arm of unit length differ sevenfold from the usual.
+        λ: before any row is seen, each coefficient is N(0, 1/λ). Unless given, features count
+        relative to their ranges in the rows learned, and λ is such that the predictors θ·x of arms
+        as they come have a standard deviation of 2: the odds differ sevenfold from the usual. If
+        given, features are taken as they are, and are best scaled so that most lie within ±1.
     width
         The confidence set is ‖θ − θ̄‖_H ≤ width. The default bounds each arm's mean reward from
         above with probability 0.95, so that it is the upper end of `interval` at 0.9.
@@ -269,6 +271,10 @@ class Logistic(GLM):
     4,096 rows whenever they have grown by a quarter, since weights given when more was expected
     would be wrong for good. State is O(d²) and those rows.
 
+    Ranges are found in the first 4,096 rows, at first with each of them and later when their
+    number has doubled, and all is done over in the new ones. `theta` and `precision` are in these
+    units: of features from −1 to 1.
+
     There is no guarantee in the worst case, as `Linear` has: widths are those of the Gaussian, and
     docs/beliefs/glm.md says how often they hold.
 
@@ -277,7 +283,7 @@ class Logistic(GLM):
     >>> belief = Logistic(2)
     >>> belief.learn([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [1.0, 0.0, 0.0])
     >>> belief.mean([[1.0, 0.0], [0.0, 1.0]]).round(2)
-    array([0.76, 0.12])
+    array([0.89, 0.06])
     >>> low, high = belief.interval([[1.0, 0.0]], level=0.9)
     >>> bool(high[0] - belief.upper([[1.0, 0.0]])[0] < 1e-4)
     True
@@ -297,21 +303,27 @@ class Poisson(GLM):
     dim, regularization, width, intercept
         As for `Logistic`; factors are of the count.
     typical
-        The mean count of a usual arm, as far as known beforehand; 1 unless given. It is soon
-        learned, but the first estimates are optimistic by factors of it.
+        The mean count of a usual arm, as far as known beforehand; the average of those learned
+        unless given.
     mean_bound
-        The largest mean count there is: estimates are capped by it. Give it. Optimism about
-        exponentials has no measure, and a rate that has once believed in a million takes long to
-        come down: until then nothing is worth its time.
+        The largest mean count there is: estimates are capped by it. Unless given, by four times
+        the largest count learned: optimism about exponentials has no measure of its own.
+    dispersion
+        α of counts whose variance is μ + αμ² (negative binomial): learned unless given; 0 is
+        Poisson's own.
 
     Notes
     -----
-    As for `Logistic`; a row's weight in H is its mean. Scores are capped at e³⁰ ≈ 10¹³, which only
-    arms far from all that was learned come near.
+    As for `Logistic`; a row's weight in H is its mean μ, divided by 1 + αμ. Whenever rows are
+    fitted together, α is what makes Σ (y − μ)²/(μ + αμ²) as large as it should be. Scores are
+    capped at e³⁰ ≈ 10¹³.
+
+    Until a count other than 0 is learned nothing is known of how large they are (`reward_size` is
+    0), and policies take all that is allowed.
 
     Examples
     --------
-    >>> belief = Poisson(2, typical=100.0)
+    >>> belief = Poisson(2)
     >>> belief.learn([[1.0, 0.0], [0.0, 1.0]], [250.0, 40.0])
     >>> belief.mean([[1.0, 0.0], [0.0, 1.0]]).round()
     array([249.,  40.])

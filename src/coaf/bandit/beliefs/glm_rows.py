@@ -43,7 +43,7 @@ def dispersion_of(y: FloatArray, mu: FloatArray, weights: FloatArray, free: floa
     >>> rng, mu = np.random.default_rng(0), np.full(4000, 20.0)
     >>> y = rng.poisson(mu * rng.gamma(4.0, 0.25, 4000))
     >>> round(dispersion_of(y.astype(float), mu, np.ones(4000), 1.0), 2)
-    0.25
+    0.26
     """
     left = float(weights.sum()) - free
     if left <= 0.0:

@@ -1,5 +1,6 @@
 """The kernel belief: a Gaussian process on a limited number of points."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -7,15 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
+from coaf.bandit.beliefs.assumptions import compare
 from coaf.bandit.beliefs.kernel_basis import Covariance, Kind, Part, solve
 from coaf.bandit.beliefs.kernel_likelihood import columns_of, lengths_of, likeliest
 from coaf.bandit.beliefs.kernel_memory import Memory
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_features, check_rewards
+from coaf.bandit.beliefs.runs import Run
+from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.threads import on_one_thread
 
+_SHARE = math.sqrt(0.5)  # of the spread of rewards, for signal and noise alike
 _SETTINGS = (
     "signal",
     "noise",
@@ -31,7 +36,7 @@ _SETTINGS = (
 
 @register("kernel")
 @on_one_thread("deviation")
-class Kernel:
+class Kernel(Unitless):
     """Mean rewards drawn from a Gaussian process: arms that look alike have similar means.
 
     Parameters
@@ -40,10 +45,13 @@ class Kernel:
         Number of features.
     length_scale
         How far apart features must be for rewards to differ: a number, or one for each feature.
+        Unless given, features count relative to their ranges in the rows learned, and it is the
+        root mean square distance of rows from the middle of these.
     signal
         Standard deviation of mean rewards around `prior_mean`.
     noise
-        Standard deviation of a reward around its mean.
+        Standard deviation of a reward around its mean. Of either that is not given, 0.7 of the
+        spread of the rewards learned (`reward_size`).
     kind
         "rbf": e^(−D²/2), very smooth; "matern": (1 + √3 D) e^(−√3 D), rougher.
     space
@@ -57,7 +65,7 @@ class Kernel:
     width
         `upper` is mean + width·sd.
     prior_mean
-        The mean reward where nothing is known.
+        The mean reward where nothing is known; the average reward unless given.
     mean_bound
         The largest mean reward there is, if known: `upper` is capped by it.
 
@@ -77,15 +85,20 @@ class Kernel:
 
     The truth kept is V and Σ φ y/s²; the factor of V is derived afresh after rows came.
 
+    What is not given is found in the first 4,096 rows, at first with each of them and later when
+    their number has doubled, and all is done over with it. Until a reward other than 0 is learned
+    nothing is known of their size: `upper` then has no unit, and only says of which arm least is
+    known.
+
     Examples
     --------
     Holes with two features each, at x and y in µm. Neighbours have similar ice.
 
-    >>> belief = Kernel(4, length_scale=0.5, noise=0.2, space=(2, 3), space_length=20.0)
-    >>> belief.learn([[0.1, 0.3, 100.0, 250.0]], [1.0])
-    >>> near, far = belief.mean([[0.9, -0.8, 102.0, 251.0], [0.9, -0.8, 400.0, 50.0]]).round(2)
+    >>> belief = Kernel(4, space=(2, 3), space_length=20.0)
+    >>> belief.learn([[0.1, 0.3, 100.0, 250.0], [0.2, 0.3, 400.0, 50.0]], [1.0, 0.0])
+    >>> near, far = belief.mean([[0.9, -0.8, 102.0, 251.0], [0.9, -0.8, 700.0, 90.0]]).round(2)
     >>> float(near), float(far)
-    (0.47, 0.01)
+    (0.7, 0.5)
 
     Nobody knows such settings by heart: `Kernel.fitted` takes them from labelled examples.
     """
@@ -94,16 +107,16 @@ class Kernel:
         self,
         dim: int,
         *,
-        length_scale: npt.ArrayLike = 0.5,
-        signal: float = 0.5,
-        noise: float = 0.5,
+        length_scale: npt.ArrayLike | None = None,
+        signal: float | None = None,
+        noise: float | None = None,
         kind: Kind = "rbf",
         space: Sequence[int] = (),
         space_length: npt.ArrayLike | None = None,
         space_signal: float | None = None,
         points: int = 200,
         width: float = 2.0,
-        prior_mean: float = 0.0,
+        prior_mean: float | None = None,
         mean_bound: float | None = None,
     ) -> None:
         if dim < 1 or int(dim) != dim:
@@ -113,31 +126,50 @@ class Kernel:
         if kind not in ("rbf", "matern"):
             raise ValueError(f'kind is {kind!r}; it must be "rbf" or "matern"')
         self.dim, self.points, self.kind = int(dim), int(points), kind
-        self.signal = number("signal", signal, above=0.0)
-        self.noise = number("noise", noise, above=0.0)
+        self.signal = None if signal is None else number("signal", signal, above=0.0)
+        self.noise = None if noise is None else number("noise", noise, above=0.0)
         self.width = number("width", width, low=0.0)
-        self.prior_mean = number("prior_mean", prior_mean)
+        self.prior_mean = None if prior_mean is None else number("prior_mean", prior_mean)
         self.mean_bound = mean_bound if mean_bound is None else number("mean_bound", mean_bound)
-        columns, coordinates = columns_of(space, self.dim)
-        self.space = tuple(coordinates.tolist())
-        parts = []
-        self.length_scale = (
-            lengths_of("length_scale", length_scale, columns) if len(columns) else None
-        )
-        if self.length_scale is not None:
-            parts.append(Part(columns, self.length_scale, self.signal))
-        self.space_length, self.space_signal = None, None
+        self._columns, self._coordinates = columns_of(space, self.dim)
+        self.space = tuple(self._coordinates.tolist())
+        self.length_scale, self.space_length, self.space_signal = None, None, None
+        if length_scale is not None and len(self._columns):
+            self.length_scale = lengths_of("length_scale", length_scale, self._columns)
         if self.space:
             if space_length is None:
                 raise ValueError("give space_length, the length scale of the columns in space")
-            self.space_length = lengths_of("space_length", space_length, coordinates)
-            strength = self.signal if space_signal is None else space_signal
-            self.space_signal = number("space_signal", strength, above=0.0)
-            parts.append(Part(coordinates, self.space_length, self.space_signal))
-        self._memory = Memory.empty(Covariance(tuple(parts), kind), self.dim)
-        self._prior = self._memory
+            self.space_length = lengths_of("space_length", space_length, self._coordinates)
+            if space_signal is not None:
+                self.space_signal = number("space_signal", space_signal, above=0.0)
+        self._ranged = self.length_scale is None and len(self._columns) > 0
+        self._sized = self.signal is None or self.noise is None
+        found = self._ranged or self._sized or self.prior_mean is None
+        self._units = Units.none(self.dim) if found else None
+        self._warned: set[str] = set()
+        self._beyond = (0.0, 0.0)
         self._derived: tuple[FloatArray, FloatArray] | None = None
         self._shrink: FloatArray | None = None
+        self._start()
+
+    def _start(self) -> None:
+        units = Units.none(self.dim) if self._units is None else self._units
+        usual = _SHARE * (units.size or 1.0)
+        signal = usual if self.signal is None else self.signal
+        self._noise = usual if self.noise is None else self.noise
+        self._centre = units.mean if self.prior_mean is None else self.prior_mean
+        parts = []
+        if len(self._columns):
+            lengths = self.length_scale
+            if lengths is None:
+                lengths = np.full(len(self._columns), math.sqrt(units.long or 1.0))
+            parts.append(Part(self._columns, lengths, signal))
+        if self.space_length is not None:
+            strength = signal if self.space_signal is None else self.space_signal
+            parts.append(Part(self._coordinates, self.space_length, strength))
+        covariance = Covariance(tuple(parts), self.kind)
+        self._prior = Memory.empty(covariance, self.dim)
+        self._know(self._prior)
 
     @classmethod
     def fitted(
@@ -194,6 +226,22 @@ class Kernel:
         """V = I + Σ φ φᵀ/s²."""
         return self._memory.precision.copy()
 
+    @property
+    def _settled(self) -> bool:
+        return self._prior.rows > 0.0
+
+    def _seen(self, features: npt.ArrayLike) -> FloatArray:
+        """Features as they are compared; coordinates stay as they are."""
+        return self._in_units(check_features(features, self.dim))
+
+    def _in_units(self, X: FloatArray) -> FloatArray:
+        if not self._ranged:
+            return X
+        assert self._units is not None
+        Z = self._units.centred(X)
+        Z[:, self._coordinates] = X[:, self._coordinates]
+        return Z
+
     def _posterior(self) -> tuple[FloatArray, FloatArray]:
         if self._derived is None:
             self._derived = self._memory.posterior()
@@ -201,23 +249,22 @@ class Kernel:
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The posterior mean of each arm; groups make no difference here."""
-        X = check_features(features, self.dim)
-        return self.prior_mean + self._memory.basis(X) @ self._posterior()[1]
+        return self._centre + self._memory.basis(self._seen(features)) @ self._posterior()[1]
 
     def deviation(self, features: npt.ArrayLike) -> FloatArray:
         """The posterior standard deviation of each arm's mean reward."""
-        return self._scores(check_features(features, self.dim))[1]
+        return self._scores(self._seen(features))[1]
 
     def _scores(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         R, weights = self._posterior()
         phi = self._memory.basis(X)
         known = solve(R, phi.T)
         variance = np.einsum("ij,ij->j", known, known) + self._memory.basis.residual(phi)
-        return self.prior_mean + phi @ weights, np.sqrt(variance)
+        return self._centre + phi @ weights, np.sqrt(variance)
 
     def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """Mean + width·sd, capped at `mean_bound`."""
-        mean, deviation = self._scores(check_features(features, self.dim))
+        mean, deviation = self._scores(self._seen(features))
         upper: FloatArray = mean + self.width * deviation
         return upper if self.mean_bound is None else np.minimum(upper, self.mean_bound)
 
@@ -231,42 +278,40 @@ class Kernel:
         an arm gets the same value whichever are asked with it, and the order of points does not
         matter.
         """
-        X = check_features(features, self.dim)
+        X = self._seen(features)
         basis = self._memory.basis
         if self._shrink is None:
             self._shrink = self._memory.root()
         g = basis.covariance.draw(rng)
         w = basis.coefficients @ g(basis.points)
         shift = self._posterior()[1] + self._shrink @ w - w
-        return self.prior_mean + g(X) + basis(X) @ shift
+        return self._centre + g(X) + basis(X) @ shift
 
-    def learn(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Add any number of rows."""
+    def _checked(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
+    ) -> Run:
         X = check_features(features, self.dim)
-        y = check_rewards(rewards, len(X)) - self.prior_mean
-        self._know(self._memory.learned(X, y, self.noise, self.points))
+        return Run(X, check_rewards(rewards, len(X)), None)
 
-    def refit(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Start again from the prior with these rows."""
-        X = check_features(features, self.dim)
-        y = check_rewards(rewards, len(X)) - self.prior_mean
-        self._know(self._prior.learned(X, y, self.noise, self.points))
+    def _add(self, rows: Run) -> None:
+        X, y = self._in_units(rows.X), rows.y - self._centre
+        self._know(self._memory.learned(X, y, self._noise, self.points))
+
+    def _compare(self, rows: Run) -> None:
+        if self.mean_bound is not None:
+            compare(self, self.mean(rows.X), rows.y, self.mean_bound, self._noise)
 
     def _know(self, memory: Memory) -> None:
         self._memory, self._derived, self._shrink = memory, None, None
 
-    def forget(self, factor: float) -> None:
-        """Let the rows learned count `factor` of what they did; points stay where they are."""
-        if check_factor(factor) < 1.0:
-            self._know(self._memory.faded(self._prior, float(factor)))
+    def _fade(self, factor: float) -> None:
+        self._know(self._memory.faded(self._prior, factor))
 
-    def settle(self) -> None:
-        """Let what is known now be the prior."""
+    def _settle(self) -> None:
         self._prior = self._memory
+
+    def _rewind(self) -> None:
+        self._know(self._prior)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
@@ -279,6 +324,9 @@ class Kernel:
                 "space": list(self.space),
                 "memory": self._memory.state(),
                 "prior": self._prior.state(),
+                "units": None if self._units is None else self._units.state(),
+                "beyond": list(self._beyond),
+                "warned": sorted(self._warned),
             },
         )
 
@@ -286,14 +334,16 @@ class Kernel:
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("kernel", state)
-        settings = {name: entry(state, name) for name in (*_SETTINGS, "space_length")}
-        lengths = entry(state, "length_scale")
-        belief = cls(
-            entry(state, "dim"), **settings, length_scale=1.0 if lengths is None else lengths
-        )
+        names = (*_SETTINGS, "length_scale", "space_length")
+        belief = cls(entry(state, "dim"), **{name: entry(state, name) for name in names})
+        if entry(state, "units") is not None:
+            belief._units = Units.restore(state["units"])
+            belief._start()
         covariance = belief._memory.basis.covariance
         belief._memory, belief._prior = (
             Memory.restore(entry(state, name), covariance, belief.dim)
             for name in ("memory", "prior")
         )
+        belief._beyond = tuple(entry(state, "beyond"))
+        belief._warned = set(entry(state, "warned"))
         return belief

@@ -1,5 +1,6 @@
 """The nested belief: what the first holes of a patch say about the rest of it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -15,20 +16,23 @@ from coaf.bandit.beliefs.nested_laplace import LogisticTable, flattened, sigmoid
 from coaf.bandit.beliefs.nested_prior import coefficient_prior
 from coaf.bandit.beliefs.nested_variances import last_visit
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards, check_scale
-from coaf.bandit.groups import Groups
+from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
+from coaf.bandit.beliefs.runs import Run
+from coaf.bandit.beliefs.units import Unitless, Units
+from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.threads import on_one_thread
 
 Family = Literal["gaussian", "logistic"]
-_EFFECTS = {"gaussian": (0.3, 0.3), "logistic": (1.0, 1.0)}
+_SCALE = 2.5  # standard deviation of θ·x: logistic, or in spreads of gaussian rewards
+_NOISE = math.sqrt(0.5)  # of a gaussian reward, in spreads
 _SETTINGS = ("family", "effects", "noise", "variances", "scale", "centre", "width")
 _TABLES: dict[str, Any] = {"gaussian": GaussianTable, "logistic": LogisticTable}
 
 
 @register("nested")
 @on_one_thread("moments", "factors", "interval", "leave")
-class Nested:
+class Nested(Unitless):
     """Mean rewards from features and from effects of nested groups: squares, and patches in them.
 
     The natural parameter is η = θ·x + θ₀ + b_square + c_patch with independent normal effects. A
@@ -37,24 +41,27 @@ class Nested:
     Parameters
     ----------
     dim
-        Number of features; a constant one is added. Their scale should be about 1.
+        Number of features; a constant one is added.
     family
         "logistic" for rewards that are 0 or 1, or a share in between; "gaussian" for others.
     effects
-        Standard deviations of the effects of groups, outermost first: (1, 1) for logistic and
-        (0.3, 0.3) for gaussian rewards unless given. As many as there are levels: (1,) has
-        patches alone, and () no groups at all.
+        Standard deviations of the effects of groups, outermost first: (1, 1) for logistic rewards
+        unless given, and for gaussian ones half of their spread (`reward_size`), twice. As many as
+        there are levels: (1,) has patches alone, and () no groups at all.
     noise
-        Standard deviation σ of a gaussian reward.
+        Standard deviation σ of a gaussian reward; 0.7 of their spread unless given.
     variances
         "empirical": the above are guesses, and the variances are estimated from the rows
         whenever these have grown by a fifth; "fixed": they are as given.
     scale
         Standard deviation of each coefficient of θ, a priori: one number, or one for each feature
-        and last the intercept's.
+        and last the intercept's; features are then taken as they are, and their scale should be
+        about 1. Unless given, features count relative to their ranges in the rows learned, and
+        θ·x of arms as they come has a standard deviation of 2.5 (gaussian: times the spread of
+        rewards, around their average).
     centre
         The coefficients that are expected a priori, as many; zeros unless given. Rows overrule
-        them as soon as they say otherwise: how soon is `scale`.
+        them as soon as they say otherwise: how soon is `scale`, then 2.5 unless given.
     width
         `upper` is this many standard deviations of η above its mean: by default, the upper end
         of a 90 % interval.
@@ -70,6 +77,11 @@ class Nested:
     fewer labels, or none, is in outer groups that were never seen; arms without labels that are
     scored together share them, and rows learned without labels each have their own.
 
+    What is not given is found in the first 4,096 rows, at first with each of them and later when
+    their number has doubled, and all is done over with it. Until a gaussian reward other than 0 is
+    learned nothing is known of their size: `upper` then has no unit, and only says of which arm
+    least is known.
+
     `settle` keeps the groups and their labels. `leave` is for a new grid, where the same labels
     stand for other groups.
 
@@ -81,7 +93,7 @@ class Nested:
     >>> belief = Nested(1, variances="fixed")
     >>> belief.learn([[0.5], [0.5]], [0.0, 0.0], groups=[[1, 1], [1, 1]])
     >>> belief.mean([[0.5]] * 3, groups=[[1, 1], [1, 2], [2, 1]]).round(2)
-    array([0.12, 0.17, 0.21])
+    array([0.14, 0.19, 0.24])
     """
 
     def __init__(
@@ -90,9 +102,9 @@ class Nested:
         *,
         family: Family = "logistic",
         effects: Sequence[float] | None = None,
-        noise: float = 0.5,
+        noise: float | None = None,
         variances: Literal["empirical", "fixed"] = "empirical",
-        scale: float | Sequence[float] = 2.5,
+        scale: float | Sequence[float] | None = None,
         centre: Sequence[float] | None = None,
         width: float = 1.645,
     ) -> None:
@@ -103,16 +115,44 @@ class Nested:
         if variances not in ("empirical", "fixed"):
             raise ValueError(f'variances is {variances!r}; it must be "empirical" or "fixed"')
         self.dim, self.family, self.variances = int(dim), family, variances
-        effects = _EFFECTS[family] if effects is None else effects
-        self.effects = tuple(number(f"effects[{i}]", e, above=0.0) for i, e in enumerate(effects))
-        self.noise = number("noise", noise, above=0.0)
-        self.scale: float | tuple[float, ...]
-        self.scale, self.centre, ridge = coefficient_prior(self.dim, scale, centre)
+        self.effects = effects
+        if effects is not None:
+            checked = (number(f"effects[{i}]", e, above=0.0) for i, e in enumerate(effects))
+            self.effects = tuple(checked)
+        self.noise = None if noise is None else number("noise", noise, above=0.0)
+        self.scale: float | tuple[float, ...] | None = None
+        self.centre: tuple[float, ...] | None = None
+        if scale is not None or centre is not None:
+            stated = _SCALE if scale is None else scale
+            self.scale, self.centre, _ = coefficient_prior(self.dim, stated, centre)
         self.width = number("width", width, low=0.0)
-        last = (self.noise,) if family == "gaussian" else ()
-        self._guess = 2.0 * np.log(np.array([*self.effects, *last]))
-        tree = Tree.empty(len(self.effects))
-        self._prior = Known(tree, _TABLES[family].empty(ridge, tree), self._guess, 0)
+        gaussian = family == "gaussian"
+        self._sized = gaussian and None in (self.effects, self.noise, self.scale)
+        found = self._sized or self.scale is None
+        self._units = Units.none(self.dim) if found else None
+        self._start()
+
+    def _start(self) -> None:
+        units = Units.none(self.dim) if self._units is None else self._units
+        # Gaussian rewards are learned in these units, so that those they came in do not matter.
+        self._size = (units.size or 1.0) if self._sized else 1.0
+        self._usual = units.mean if self._sized and self.scale is None else 0.0
+        gaussian, size = self.family == "gaussian", self._size
+        effects = self.effects
+        if effects is None:
+            effects = (0.5 * size, 0.5 * size) if gaussian else (1.0, 1.0)
+        noise = _NOISE * size if self.noise is None else self.noise
+        if self.scale is None:
+            wide = _SCALE / math.sqrt(units.long or 1.0)
+            _, _, ridge = coefficient_prior(self.dim, (wide,) * self.dim + (_SCALE,), None)
+        else:
+            scale = self.scale if isinstance(self.scale, tuple) else (self.scale,) * (self.dim + 1)
+            centre = None if self.centre is None else tuple(c / size for c in self.centre)
+            _, _, ridge = coefficient_prior(self.dim, tuple(s / size for s in scale), centre)
+        last = (noise,) if gaussian else ()
+        self._guess = 2.0 * np.log(np.array([*effects, *last]) / size)
+        tree = Tree.empty(len(effects))
+        self._prior = Known(tree, _TABLES[self.family].empty(ridge, tree), self._guess, 0)
         self._know(self._prior)
 
     def _know(self, known: Known) -> None:
@@ -125,19 +165,23 @@ class Nested:
 
     @property
     def theta(self) -> FloatArray:
-        """The posterior mean of the coefficients; last, the intercept."""
+        """The posterior mean of the coefficients; last, the intercept.
+
+        Where they are found in the rows: of features from −1 to 1, in spreads of rewards around
+        their average.
+        """
         return self._posterior.theta.copy()
 
     @property
     def deviations(self) -> FloatArray:
         """Standard deviations in use: of effects, outermost first, and of gaussian noise."""
-        return np.sqrt(self._known.variances)
+        return self._size * np.sqrt(self._known.variances)
 
     def _forms(
         self, features: npt.ArrayLike, groups: Groups | None
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """η = z·(θ, −1) + Σ a_l ε_l for each arm: z, a, and which ε it is."""
-        X = check_features(features, self.dim)
+        X = self._in_units(check_features(features, self.dim))
         seats = self._known.tree.seats(groups, len(X))
         F, a = self._posterior.forms(seats.nodes)
         Z = F[seats.which]
@@ -152,7 +196,7 @@ class Nested:
         Z, a, _ = self._forms(features, groups)
         half = Z[:, :-1] @ self._posterior.root.T
         variance = np.einsum("ij,ij->i", half, half) + np.einsum("ij,ij->i", a, a)
-        return Z @ self._posterior.v, variance
+        return self._usual + self._size * (Z @ self._posterior.v), self._size**2 * variance
 
     def moments(
         self, features: npt.ArrayLike, groups: Groups | None = None
@@ -168,7 +212,7 @@ class Nested:
         for level in range(a.shape[1]):
             same = shared[:, level, None] == shared[:, level]
             covariance += np.where(same, np.outer(a[:, level], a[:, level]), 0.0)
-        return Z @ self._posterior.v, covariance
+        return self._usual + self._size * (Z @ self._posterior.v), self._size**2 * covariance
 
     def factors(
         self, features: npt.ArrayLike, groups: Groups | None = None
@@ -179,7 +223,8 @@ class Nested:
         `moments` has it; arms of many groups can be asked for at once.
         """
         Z, a, _ = self._forms(features, groups)
-        return Z @ self._posterior.v, np.hstack([Z[:, :-1] @ self._posterior.root.T, a])
+        H = np.hstack([Z[:, :-1] @ self._posterior.root.T, a])
+        return self._usual + self._size * (Z @ self._posterior.v), self._size * H
 
     def _reward(self, eta: FloatArray) -> FloatArray:
         return sigmoid(eta) if self.family == "logistic" else eta
@@ -215,51 +260,51 @@ class Nested:
         theta = self._posterior.theta + self._posterior.root.T @ rng.standard_normal(self.dim + 1)
         noise = rng.standard_normal(int(shared.max(initial=-1)) + 1)
         eta = Z @ np.append(theta, -1.0) + np.einsum("ij,ij->i", a, noise[shared])
-        return self._reward(eta)
+        return self._reward(self._usual + self._size * eta)
 
-    def _learned(
-        self, start: Known, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
-    ) -> Known:
+    @property
+    def _settled(self) -> bool:
+        return self._prior.rows > 0
+
+    def _in_units(self, X: FloatArray) -> FloatArray:
+        return X if self.scale is not None or self._units is None else self._units.centred(X)
+
+    def _checked(
+        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None
+    ) -> Run:
         X = check_features(features, self.dim)
-        check_scale(X)
+        if self.scale is not None:
+            check_scale(X)
         y = check_rewards(rewards, len(X))
         if self.family == "logistic" and ((y < 0.0) | (y > 1.0)).any():
             bad = int(((y < 0.0) | (y > 1.0)).argmax())
             raise ValueError(f"rewards[{bad}] is {y[bad]:g}; a logistic reward is between 0 and 1")
-        paths = paths_of(groups, len(X))
-        Z, known = np.column_stack([X, np.ones(len(X))]), start
+        return Run(X, y, None if groups is None else check_groups(groups, len(X)))
+
+    def _add(self, rows: Run) -> None:
+        Z = np.column_stack([self._in_units(rows.X), np.ones(len(rows))])
+        y = (rows.y - self._usual) / self._size
+        paths, known = paths_of(rows.groups, len(rows)), self._known
         # Whether rows come one by one or together, variances are estimated from the same ones.
-        visit = last_visit(start.rows + len(y)) - start.rows
+        visit = last_visit(known.rows + len(y)) - known.rows
         if self.variances == "empirical" and len(self._guess) and visit > 0:
             known = known.added(Z[:visit], y[:visit], paths[:visit])
             known = known.estimated(self._guess, self._prior.log_variances)
             Z, y, paths = Z[visit:], y[visit:], paths[visit:]
-        return known.added(Z, y, paths).at_mode()
+        self._know(known.added(Z, y, paths).at_mode())
 
-    def learn(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Add rows, of any groups, in any order."""
-        self._know(self._learned(self._known, features, rewards, groups))
+    def _fade(self, factor: float) -> None:
+        self._know(self._known.discounted(self._prior, factor).at_mode())
 
-    def refit(
-        self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
-    ) -> None:
-        """Start again from the prior with these rows."""
-        self._know(self._learned(self._prior, features, rewards, groups))
-
-    def forget(self, factor: float) -> None:
-        """Let rows count `factor` of what they did; variances wait for their next estimate."""
-        if check_factor(factor) < 1.0:
-            self._know(self._known.discounted(self._prior, float(factor)).at_mode())
-
-    def settle(self) -> None:
-        """Let what is known now be the prior: of θ, of the groups seen, and of the variances.
-
-        Logistic rows are replaced by the squares that touch their likelihood at the mode, so that
-        they cost nothing from then on.
-        """
+    def _settle(self) -> None:
         self._prior = self._known.settled()
+        self._know(self._prior)
+
+    def _leave(self) -> None:
+        self._prior = self._known.settled().left()
+        self._know(self._prior)
+
+    def _rewind(self) -> None:
         self._know(self._prior)
 
     def leave(self) -> None:
@@ -267,8 +312,7 @@ class Nested:
 
         What the groups left behind say of θ and of the variances stays.
         """
-        self._prior = self._known.settled().left()
-        self._know(self._prior)
+        self._mark("_leave")
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
@@ -277,11 +321,12 @@ class Nested:
             {
                 "dim": self.dim,
                 **{name: getattr(self, name) for name in _SETTINGS if name != "centre"},
-                "effects": list(self.effects),
-                "scale": self.scale if isinstance(self.scale, float) else list(self.scale),
+                "effects": None if self.effects is None else list(self.effects),
+                "scale": list(self.scale) if isinstance(self.scale, tuple) else self.scale,
                 **({} if self.centre is None else {"centre": list(self.centre)}),
                 "known": self._known.state(),
                 "prior": self._prior.state(),
+                "units": None if self._units is None else self._units.state(),
             },
         )
 
@@ -292,6 +337,9 @@ class Nested:
         settings = {name: entry(state, name) for name in _SETTINGS if name != "centre"}
         # A state without a centre expects zeros.
         belief = cls(entry(state, "dim"), centre=state.get("centre"), **settings)
+        if entry(state, "units") is not None:
+            belief._units = Units.restore(state["units"])
+            belief._start()
         start = belief._prior
         belief._prior = Known.restore(entry(state, "prior"), start)
         belief._know(Known.restore(entry(state, "known"), start))

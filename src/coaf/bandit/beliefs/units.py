@@ -15,6 +15,7 @@ from coaf.bandit.groups import Groups
 from coaf.bandit.state import entry, pack, unpack
 from coaf.bandit.threads import on_one_thread
 
+FEW = 32  # rows, up to which each one may change the units much
 ROWS = 4096  # from which units stay as they are
 FURTHEST = 32.0  # half ranges from the middle beyond which a feature counts as no further
 
@@ -25,17 +26,17 @@ Event = Run | str
 
 
 def _next(count: int) -> int:
-    """The next number of rows at which units are measured: 1, 2, 4, 8, ..."""
-    return 1 << count.bit_length()
+    """The next number of rows at which units are measured: 1, 2, ..., 32, 64, 128, ..."""
+    return count + 1 if count < FEW else 1 << count.bit_length()
 
 
 @dataclass(frozen=True)
 class Units:
     """Ranges of features and size of rewards in the rows learned, and these rows while they count.
 
-    They are measured whenever the number of rows reaches a power of two, and when the first reward
-    other than 0 comes; from 4,096 rows on they stay, and the rows are given up. So they depend on
-    the rows and their order, not on the pieces in which these came.
+    They are measured with each of the first 32 rows, then whenever their number reaches a power of
+    two, and when the first reward other than 0 comes; from 4,096 rows on they stay, and the rows
+    are given up. So they depend on the rows and their order, not on the pieces in which these came.
 
     Attributes
     ----------
