@@ -27,7 +27,8 @@ class Ensemble(Oracle):
         Number of features.
     regressor
         Like scikit-learn's, any: nearest neighbours, neural networks, a pipeline. It is copied,
-        never fitted itself.
+        never fitted itself. Features reach it as they are: if it minds their units, put a scaler
+        before it.
     copies
         How many there are.
     width

@@ -29,6 +29,7 @@ class Regression(Oracle):
     regressor
         Like scikit-learn's: gradient boosting, a forest, a kernel ridge, a pipeline. It is copied,
         never fitted itself. Its `fit` must take `sample_weight`; use `Ensemble` if it does not.
+        Features reach it as they are: if it minds their units, put a scaler before it.
     noise
         Sub-Gaussian scale σ of a reward around its mean (at most half its range). Unless given, it
         is how far the rewards learned are from a line.
@@ -103,6 +104,11 @@ class Regression(Oracle):
         """β, as given, or 2σ² ln 1/δ."""
         noise = self._measured().noise
         return -2.0 * noise**2 * math.log(self.delta) if self._beta is None else self._beta
+
+    @property
+    def width(self) -> float:
+        """√β/σ, how many standard deviations `upper` is above the mean."""
+        return self._width(self._measured().noise)
 
     def _setting(self, name: str) -> Any:
         return self._beta if name == "beta" else super()._setting(name)
