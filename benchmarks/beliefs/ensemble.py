@@ -21,7 +21,13 @@ def coverage() -> str:
             cells: list[str] = []
             for copies, width in ((10, 1.0), (10, 2.5), (30, 2.5)):
                 make = partial(
-                    Ensemble, 3, regressors()[name], copies=copies, width=width, noise=NOISE
+                    Ensemble,
+                    3,
+                    regressors()[name],
+                    copies=copies,
+                    width=width,
+                    noise=NOISE,
+                    mean_bound=1.0,
                 )
                 cells += cover(make, rows)
             lines.append([name, str(rows), *cells])
@@ -33,18 +39,21 @@ def main() -> None:
     found = regressors()
     tree, cubic, near = (found[n] for n in ("tree, 8 leaves", "cubic ridge", "5 neighbours"))
     beliefs: dict[str, Callable[[], Belief]] = {
-        "tree": lambda: Ensemble(3, tree, noise=NOISE),
-        "tree, width 1": lambda: Ensemble(3, tree, noise=NOISE, width=1.0),
-        "tree, Thompson": lambda: Ensemble(3, tree, noise=NOISE),
-        "cubic ridge, width 1": lambda: Ensemble(3, cubic, noise=NOISE, width=1.0),
-        "5 neighbours, width 1": lambda: Ensemble(3, near, noise=NOISE, width=1.0),
+        "tree": lambda: Ensemble(3, tree, noise=NOISE, mean_bound=1.0),
+        "tree, width 1": lambda: Ensemble(3, tree, noise=NOISE, mean_bound=1.0, width=1.0),
+        "tree, Thompson": lambda: Ensemble(3, tree, noise=NOISE, mean_bound=1.0),
+        "cubic ridge, width 1": lambda: Ensemble(3, cubic, noise=NOISE, mean_bound=1.0, width=1.0),
+        "5 neighbours, width 1": lambda: Ensemble(3, near, noise=NOISE, mean_bound=1.0, width=1.0),
     }
     parts = [
         "Share of fresh arms whose true mean is at most `upper`, and how far `upper` is above the "
         "estimate, on average:",
         coverage(),
         "Cost with 10 copies, one thread:",
-        cost(lambda one: Ensemble(3, one, noise=NOISE), ("tree, 8 leaves", "5 neighbours")),
+        cost(
+            lambda one: Ensemble(3, one, noise=NOISE, mean_bound=1.0),
+            ("tree, 8 leaves", "5 neighbours"),
+        ),
         "Reward per second as a share of the optimum Γ*, played by COAF:",
         shares(policies(beliefs), 300, 2),
     ]

@@ -50,7 +50,9 @@ class Run(NamedTuple):
 def run(table: FloatArray, world: Types, replicate: int, *, learns: bool = True) -> Run:
     """COAF as in the theorem, with δ small as its expected form wants it."""
     everything = scale_of(ROUNDS * (BASE + ARMS * EACH))
-    belief = Finite(table.shape[1], table, noise=NOISE, delta=1.0 / everything.samples)
+    belief = Finite(
+        table.shape[1], table, noise=NOISE, mean_bound=1.0, delta=1.0 / everything.samples
+    )
     policy = coaf.COAF(belief=belief, rate=RobbinsMonro(xi=XI, n_max=ARMS, l_min=BASE))
     rows = []
     for scene in world.scenes(ROUNDS, replicate):
@@ -111,7 +113,7 @@ def cover(table: FloatArray, delta: float) -> FloatArray:
     found = np.zeros(3)
     for seed in range(COVERED):
         rng = np.random.default_rng([7, seed])
-        belief = Finite(points, table, noise=NOISE, delta=delta)
+        belief = Finite(points, table, noise=NOISE, mean_bound=1.0, delta=delta)
         stayed, counts = True, np.zeros(points)
         for _ in range(ROWS // 5):
             shown = rng.integers(points, size=5)

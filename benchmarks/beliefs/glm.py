@@ -249,7 +249,7 @@ def speed(size: int) -> list[str]:
         quickest(lambda: known.learn(X[:100], y[:100]), times=1) / 100,
         quickest(lambda: known.upper(X[:15])),
         quickest(partial(live, coaf.COAF(belief=known))),
-        quickest(partial(live, coaf.COAF(dim=10))),
+        quickest(partial(live, coaf.COAF(belief=coaf.Linear.tuned(10)))),
     )
     refit = quickest(lambda: known.refit(X, y), times=1, repeat=5) / 1000
     return [f"{size:,}", *(f"{t:.0f} µs" for t in times), f"{refit:.0f} ms"]

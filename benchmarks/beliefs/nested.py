@@ -130,7 +130,7 @@ def players() -> dict[str, Policy]:
         "nested, gaussian": coaf.COAF(belief=Nested(DIM, family="gaussian")),
         "logistic, no groups": coaf.COAF(belief=Nested(DIM, effects=())),
         "logistic, no groups, width 2.5": coaf.COAF(belief=Nested(DIM, effects=(), width=2.5)),
-        "linear, no groups": coaf.COAF(dim=DIM),
+        "linear, no groups": coaf.COAF(belief=coaf.Linear.tuned(DIM)),
         "take all": coaf.TakeAll(),
     }
 

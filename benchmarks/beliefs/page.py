@@ -193,16 +193,18 @@ def growth(rows: tuple[int, ...] = (1_000, 10_000, 100_000)) -> dict[str, list[f
         "linear": lambda: coaf.Linear.tuned(3),
         "logistic": lambda: coaf.Logistic(3),
         "poisson": lambda: coaf.Poisson(3),
-        "finite (32)": lambda: coaf.Finite(3, WAVES),
+        "finite (32)": lambda: coaf.Finite(3, WAVES, noise=1.0, mean_bound=1.0),
         "kernel (200 points)": lambda: coaf.Kernel(3, noise=0.3),
         "mapped (constant)": lambda: plain(3),
         "nested, gaussian": lambda: coaf.Nested(3, family="gaussian"),
         "nested, logistic": lambda: coaf.Nested(3),
         "drift (half-life)": lambda: coaf.Drift(coaf.Linear.tuned(3), half_life=500),
         "regression (boosting)": lambda: coaf.Regression(
-            3, GradientBoostingRegressor(n_estimators=40)
+            3, GradientBoostingRegressor(n_estimators=40), noise=1.0, mean_bound=1.0
         ),
-        "ensemble (trees)": lambda: coaf.Ensemble(3, DecisionTreeRegressor(min_samples_leaf=5)),
+        "ensemble (trees)": lambda: coaf.Ensemble(
+            3, DecisionTreeRegressor(min_samples_leaf=5), noise=1.0, mean_bound=1.0
+        ),
     }
     result: dict[str, list[float | None]] = {}
     for name, make in made.items():

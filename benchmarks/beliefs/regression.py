@@ -16,6 +16,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.ensemble import Ensemble
+from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.index import Index, Thompson, Truth, Upper
 from coaf.bandit.latency import Setup
@@ -113,7 +114,7 @@ def coverage() -> str:
             continue
         for rows in (50, 200, 1000):
             ours, ensemble = (
-                cover(partial(kind, 3, regressor, noise=NOISE), rows)
+                cover(partial(kind, 3, regressor, noise=NOISE, mean_bound=1.0), rows)
                 for kind in (Regression, Ensemble)
             )
             small = rows <= 200 and name != "boosting"
@@ -127,7 +128,7 @@ def compare_with_exact(regressor: Any, rows: int) -> list[str]:
     """Coverage and width of `upper_exact`, and how the widths of `upper` rank beside its."""
     covered, widths, correlations = [], [], []
     for seed in range(SEEDS):
-        belief = Regression(3, regressor, noise=NOISE, seed=seed)
+        belief = Regression(3, regressor, noise=NOISE, mean_bound=1.0, seed=seed)
         arms, means = taught(belief, rows, seed)
         exact, mean = belief.upper_exact(arms), belief.mean(arms)
         covered.append(np.mean(exact >= means))
@@ -196,18 +197,27 @@ def main() -> None:
     found = regressors()
     tree, boosting, cubic = (found[n] for n in ("tree, 8 leaves", "boosting", "cubic ridge"))
     beliefs: dict[str, Callable[[], Belief]] = {
-        "tree": lambda: Regression(3, tree, noise=NOISE),
-        "tree, β/10": lambda: Regression(3, tree, noise=NOISE, beta=0.6 * NOISE**2),
-        "tree, β/10, Thompson": lambda: Regression(3, tree, noise=NOISE, beta=0.6 * NOISE**2),
-        "cubic ridge, β/10": lambda: Regression(3, cubic, noise=NOISE, beta=0.6 * NOISE**2),
-        "boosting, β/10": lambda: Regression(3, boosting, noise=NOISE, beta=0.6 * NOISE**2),
+        "tree": lambda: Regression(3, tree, noise=NOISE, mean_bound=1.0),
+        "tree, β/10": lambda: Regression(3, tree, noise=NOISE, mean_bound=1.0, beta=0.6 * NOISE**2),
+        "tree, β/10, Thompson": lambda: Regression(
+            3, tree, noise=NOISE, mean_bound=1.0, beta=0.6 * NOISE**2
+        ),
+        "cubic ridge, β/10": lambda: Regression(
+            3, cubic, noise=NOISE, mean_bound=1.0, beta=0.6 * NOISE**2
+        ),
+        "boosting, β/10": lambda: Regression(
+            3, boosting, noise=NOISE, mean_bound=1.0, beta=0.6 * NOISE**2
+        ),
     }
     parts = [
         "Share of fresh arms whose true mean is at most the bound (0.95 or more is meant), and how "
         "far the bound is above the estimate, on average:",
         coverage(),
         "Cost with 8 copies, one thread:",
-        cost(lambda one: Regression(3, one, noise=NOISE), ("tree, 8 leaves", "boosting")),
+        cost(
+            lambda one: Regression(3, one, noise=NOISE, mean_bound=1.0),
+            ("tree, 8 leaves", "boosting"),
+        ),
         "Reward per second as a share of the optimum Γ*, played by COAF:",
         shares(policies(beliefs), 300, 2),
     ]

@@ -1,10 +1,12 @@
 """Which belief is recommended, and that the comparison is an honest one."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.choose import NOTHING, choose_belief
 
 # Rewards beyond what was stated are meant.
@@ -21,14 +23,16 @@ def test_a_plane_is_linear() -> None:
     X = features()
     choice = choose_belief(X, X @ [0.8, -0.3] + 0.05 * np.random.default_rng(1).normal(size=300))
     assert choice.name == "linear"
-    assert isinstance(choice.belief, Linear)
+    assert isinstance(choice.belief, ScaleFree)
     assert choice.belief.rows == 0
 
 
-def test_a_plane_beside_the_origin_needs_a_constant() -> None:
+def test_a_plane_beside_the_origin_is_linear() -> None:
     X = features()
     rewards = 2.0 + X @ [0.8, -0.3] + 0.05 * np.random.default_rng(1).normal(size=300)
-    assert choose_belief(X, rewards).name == "linear with a constant"
+    choice = choose_belief(X, rewards)
+    assert choice.name == "linear"
+    assert {row["belief"]: row for row in choice.table}["linear"]["explained"] > 0.95
 
 
 def test_a_steep_chance_is_logistic() -> None:
@@ -45,7 +49,7 @@ def test_a_checkerboard_is_for_trees_or_kernels() -> None:
     assert choice.name in ("kernel", "regression (boosting)")
     rows = {row["belief"]: row for row in choice.table}
     assert rows[choice.name]["explained"] > 0.6
-    assert rows["linear with a constant"]["explained"] < 0.1
+    assert rows["linear"]["explained"] < 0.1
 
 
 def test_hidden_groups_are_for_nested() -> None:
@@ -116,6 +120,46 @@ def test_raw_features_are_no_obstacle() -> None:
     assert choice.name != NOTHING
 
 
+def plane(X: FloatArray) -> FloatArray:
+    return 2.0 + X @ [0.8, -0.3]
+
+
+def board(X: FloatArray) -> FloatArray:
+    return np.where((X[:, 0] > 0.0) == (X[:, 1] > 0.0), 2.0, 0.0)
+
+
+def nothing(X: FloatArray) -> FloatArray:
+    return np.zeros(len(X))
+
+
+@pytest.mark.parametrize(
+    ("truth", "groups", "found"),
+    [
+        (plane, None, "linear"),
+        (board, None, "kernel"),
+        (plane, np.arange(120) // 6, "nested"),
+        (nothing, None, NOTHING),
+    ],
+    ids=["plane", "board", "groups", "nothing"],
+)
+def test_units_make_no_difference(
+    truth: Callable[[FloatArray], FloatArray], groups: IntArray | None, found: str
+) -> None:
+    X, rng = features(120), np.random.default_rng(1)
+    y = truth(X) + 0.2 * rng.normal(size=120)
+    if groups is not None:
+        y += rng.normal(size=20)[groups]
+    ours = choose_belief(X, y, groups)
+    assert ours.name == found
+    for c, arms in ((1e-3, X), (1e3, X * [1e-4, 1e4] + [30.0, -7e4])):
+        theirs = choose_belief(arms, c * y, groups)
+        assert theirs.name == ours.name
+        for one, other in zip(ours.table, theirs.table, strict=True):
+            assert one["belief"] == other["belief"]
+            # Searches end, and trees split, where rounding lets them.
+            assert other["error"] / c == pytest.approx(one["error"], rel=0.01)
+
+
 def test_a_mean_far_from_zero_is_learned() -> None:
     X, labels = features(400), np.repeat(np.arange(40), 10)
     rng = np.random.default_rng(1)
@@ -126,4 +170,4 @@ def test_a_mean_far_from_zero_is_learned() -> None:
     choice.belief.learn(X, rewards, labels)
     assert choice.belief.mean(X[:1], np.array([10**6])) == pytest.approx(1000.0, abs=2.0)
     rows = {row["belief"]: row for row in choice.table}
-    assert rows["linear with a constant"]["explained"] > -0.1
+    assert rows["linear"]["explained"] > -0.1

@@ -21,9 +21,11 @@ from coaf.bandit.beliefs import (
     Nested,
     Poisson,
     Regression,
+    ScaleFree,
 )
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.budget import Budget
+from coaf.bandit.explore import Explore
 from coaf.bandit.groups import Groups, check_groups, innermost
 from coaf.bandit.index import Mean, Thompson, Truth
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
@@ -34,6 +36,9 @@ from coaf.bandit.rate import Fixed, RobbinsMonro
 from coaf.bandit.select import best
 from coaf.bandit.stepwise import Stepwise
 from coaf.bandit.verbs import Policy
+
+FUNCTIONS = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
+TREE = DecisionTreeRegressor(min_samples_leaf=4)
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "coaf": lambda: COAF(dim=3),
@@ -58,6 +63,18 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "kernel": lambda: COAF(belief=Kernel(3), index=Thompson(), draws=3),
     "drifting": lambda: COAF(belief=Drift(Linear.tuned(3), half_life=20)),
     "regression": lambda: COAF(belief=Regression(3, Ridge(), copies=2)),
+    "regression, stated": lambda: COAF(
+        belief=Regression(3, Ridge(), noise=1.0, mean_bound=1.0, copies=2)
+    ),
+    "ensemble": lambda: COAF(belief=Ensemble(3, Ridge(), copies=2)),
+    "ensemble, stated": lambda: COAF(
+        belief=Ensemble(3, Ridge(), noise=1.0, mean_bound=1.0, copies=2)
+    ),
+    "finite": lambda: COAF(belief=Finite(3, FUNCTIONS)),
+    "finite, stated": lambda: COAF(belief=Finite(3, FUNCTIONS, noise=1.0, mean_bound=1.0)),
+    "scale-free, bounded": lambda: COAF(belief=ScaleFree(3, mean_bound=2.0)),
+    "mapped": lambda: COAF(belief=Mapped(np.tanh, ScaleFree(3), dim=3)),
+    "explore": lambda: Explore(COAF(dim=3), 0.2),
     "threshold": lambda: Threshold(0.35, dim=3),
     "threshold of unknown dim": lambda: Threshold(0.35),
     "threshold, Thompson": lambda: Threshold(0.35, dim=3, index=Thompson(), draws=10),
@@ -65,8 +82,9 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 }
 
 
-# Policies to which the order of rewards matters: they follow one after another, or forget.
-ORDERED = ("logistic", "logistic, Thompson", "drifting")
+# Policies to which the order of rewards matters: they follow one after another, or forget, or
+# measure and resample rows by their place.
+ORDERED = ("logistic", "logistic, Thompson", "drifting", "regression", "ensemble")
 
 
 def first_feature(features: FloatArray) -> FloatArray:
@@ -92,16 +110,23 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
         4, noise=0.5, norm_bound=3.0, feature_bound=2.0, mean_bound=5.0, regularization=0.3
     ),
     "certain": lambda: Linear(3, scale=0.0),
-    "finite": lambda: Finite(3, np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))),
-    "finite, the paper's set": lambda: Finite(
-        3, np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3)), within="paper"
+    "scale-free": lambda: ScaleFree(3),
+    "scale-free, bounded": lambda: ScaleFree(3, mean_bound=2.0),
+    "finite": lambda: Finite(3, FUNCTIONS),
+    "finite, stated": lambda: Finite(3, FUNCTIONS, noise=1.0, mean_bound=1.0),
+    "finite, the paper's set": lambda: Finite(3, FUNCTIONS, within="paper"),
+    "finite, the paper's set, stated": lambda: Finite(
+        3, FUNCTIONS, noise=1.0, mean_bound=1.0, within="paper"
     ),
     "drift, half-life": lambda: Drift(Linear(3), half_life=50),
     "drift, window": lambda: Drift(Linear(3), window=10),
+    "drift, half-life, no units": lambda: Drift(ScaleFree(3), half_life=50),
+    "drift, window, no units": lambda: Drift(Regression(3, Ridge(), copies=2), window=10),
     "kernel": lambda: Kernel(3),
     "kernel, few points": lambda: Kernel(2, points=7, kind="matern"),
     "kernel, features and place": lambda: Kernel(4, space=(2, 3), space_length=0.3),
     "mapped": lambda: Mapped(np.tanh, Linear(3, feature_bound=2.0), dim=3),
+    "mapped, no units": lambda: Mapped(np.tanh, ScaleFree(3), dim=3),
     "nested": lambda: Nested(2),
     "nested, fixed": lambda: Nested(5, variances="fixed"),
     "nested, gaussian": lambda: Nested(3, family="gaussian"),
@@ -110,8 +135,10 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
     "logistic, no intercept": lambda: Logistic(3, intercept=False),
     "poisson": lambda: Poisson(10),
     "regression, ridge": lambda: Regression(3, Ridge(), copies=2),
-    "regression, tree": lambda: Regression(2, DecisionTreeRegressor(min_samples_leaf=4), copies=2),
-    "ensemble": lambda: Ensemble(2, DecisionTreeRegressor(min_samples_leaf=4), copies=3),
+    "regression, stated": lambda: Regression(3, Ridge(), noise=1.0, mean_bound=1.0, copies=2),
+    "regression, tree": lambda: Regression(2, TREE, copies=2),
+    "ensemble": lambda: Ensemble(2, TREE, copies=3),
+    "ensemble, stated": lambda: Ensemble(2, TREE, noise=1.0, mean_bound=1.0, copies=3),
 }
 
 # What `check_belief` is told of those beliefs that its defaults do not suit.

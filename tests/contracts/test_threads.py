@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 from coaf.bandit.beliefs import Linear, Regression
 from coaf.bandit.index import Thompson, Upper
 from coaf.bandit.policy import COAF
-from coaf.bandit.problem import Round
+from coaf.bandit.problem import Decision, Round
 from coaf.bandit.verbs import Policy
 
 from .plays import rounds_for, teach
@@ -47,11 +47,13 @@ def at_once(ask: Callable[[], Any]) -> list[Any]:
 
 def answers(policy: Policy, rounds: list[Round]) -> dict[str | None, list[Any]]:
     """All that is decided, but for the rounds themselves."""
-    parts = {one.key: policy.decide(one)[1:] for one in rounds}
-    return {
-        key: [None if part is None else np.asarray(part).tolist() for part in found]
-        for key, found in parts.items()
-    }
+    return {one.key: parts(policy.decide(one)) for one in rounds}
+
+
+def parts(decision: Decision) -> list[Any]:
+    """All of it but its round; what was decided before chance came in, too."""
+    own = [None if part is None else np.asarray(part).tolist() for part in decision[1:-1]]
+    return [*own, None if decision.instead is None else parts(decision.instead)]
 
 
 def same_from_threads(make: Callable[[], Policy]) -> None:

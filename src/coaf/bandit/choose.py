@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -14,11 +15,10 @@ from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.glm import Logistic, Poisson
 from coaf.bandit.beliefs.kernel import Kernel
 from coaf.bandit.beliefs.kernel_likelihood import likeliest
-from coaf.bandit.beliefs.linear import Linear
-from coaf.bandit.beliefs.mapped import Mapped
 from coaf.bandit.beliefs.nested import Nested
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.rows import check_features, check_rewards
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.threads import one_thread
 
@@ -36,7 +36,7 @@ class Choice:
     name
         The recommended belief, or "the average" where features tell nothing.
     belief
-        A fresh one, scaled to the rows but with none of them learned; None for the average.
+        A fresh one, with none of the rows learned; None for the average.
     table
         Flat rows, simplest belief first: `belief`, `error` (root mean square, of rows held out),
         `explained` (the share of variance that it explains), `worse` and `worse_error` (how much
@@ -57,10 +57,10 @@ class Choice:
     def __str__(self) -> str:
         lines = [f"{'belief':22} {'error':>8} {'explained':>9} {'worse by':>19} {'us per row':>10}"]
         for row in self.table:
-            worse = f"{row['worse']:.4f} ± {row['worse_error']:.4f}"
+            worse = f"{row['worse']:.4g} ± {row['worse_error']:.4g}"
             mark = "  <- recommended" if row["belief"] == self.name else ""
             lines.append(
-                f"{row['belief']:22} {row['error']:8.4f} {row['explained']:9.1%} {worse:>19} "
+                f"{row['belief']:22} {row['error']:8.4g} {row['explained']:9.1%} {worse:>19} "
                 f"{row['us_per_row']:10.0f}{mark}"
             )
         rest = [f"{name} could not learn these rows: {why}" for name, why in self.skipped.items()]
@@ -78,7 +78,8 @@ def choose_belief(
     """Compare beliefs by how well they predict rows they have not learned, and recommend one.
 
     Five folds at random; every belief learns four of them and predicts the fifth. Settings come
-    from the rows learned alone. The recommendation is the simplest belief whose squared error is
+    from the rows learned alone, and units make no difference: of features, or of rewards that are
+    neither 0 and 1 nor counts. The recommendation is the simplest belief whose squared error is
     not clearly larger than the best's: by no more than one standard error of their difference,
     row by row. It judges means alone; whether intervals hold, each belief's page says.
 
@@ -132,7 +133,9 @@ def _held_out(
     for held in range(FOLDS):
         out, known = fold == held, fold != held
         belief = make(X[known], y[known])
-        belief.mean(X[:1])  # code may have to be compiled or loaded first
+        other = deepcopy(belief)  # code may have to be compiled or loaded first
+        other.learn(X[:1], y[:1], None if labels is None else labels[:1])
+        other.mean(X[:1])
         start = time.perf_counter()
         belief.learn(X[known], y[known], None if labels is None else labels[known])
         means = belief.mean(X[out], None if labels is None else labels[out])
@@ -176,71 +179,41 @@ def _recommend(
 
 
 def with_constant(features: FloatArray) -> FloatArray:
-    """Features and a constant, for linear beliefs of rewards that are not 0 on average."""
+    """Features and a constant: states of release 0.1.0 name it, as the map before `Linear`."""
     return np.hstack([features, np.ones((len(features), 1))])
 
 
 def candidates(X: FloatArray, y: FloatArray, labels: Groups | None) -> dict[str, Maker]:
-    """Beliefs that could suit these rows, simplest first."""
+    """Beliefs that could suit these rows, simplest first; in any units."""
     dim = X.shape[1]
-    longest = float(np.linalg.norm(X, axis=1).max(initial=0.0)) or 1.0
     zero_one = bool(np.isin(y, (0.0, 1.0)).all())
     counts = not zero_one and bool((y >= 0.0).all() and (y == np.round(y)).all())
-    makers: dict[str, Maker] = {"linear": lambda _, known: _linear(dim, longest, known)}
-    if not (np.ptp(X, axis=0) == 0.0).any():
-        wider = float(np.hypot(longest, 1.0))
-        makers["linear with a constant"] = lambda _, known: Mapped(
-            with_constant, _linear(dim + 1, wider, known), dim=dim
-        )
+    makers: dict[str, Maker] = {"linear": lambda _, known: ScaleFree(dim)}
     if zero_one:
         makers["logistic"] = lambda _, known: Logistic(dim)
     if counts:
-        makers["poisson"] = lambda _, known: Poisson(
-            dim, typical=float(known.mean()) or 1.0, mean_bound=float(known.max()) or 1.0
-        )
+        makers["poisson"] = lambda _, known: Poisson(dim)
     if labels is not None:
-        family: Any = "logistic" if zero_one else "gaussian"
         levels = 1 if labels.ndim == 1 else labels.shape[1]
-        makers["nested"] = lambda _, known: _nested(dim, family, levels, known)
+        makers["nested"] = lambda _, known: _nested(dim, zero_one, levels, known)
     makers["kernel"] = lambda seen, known: Kernel(dim, **likeliest(seen, known))
     if find_spec("sklearn") is not None:
-        makers["regression (boosting)"] = lambda _, known: _boosting(dim, known)
+        makers["regression (boosting)"] = lambda _, known: _boosting(dim)
     return makers
 
 
-def _scale(known: FloatArray) -> float:
-    return float(known.std()) or 1.0
+def _nested(dim: int, zero_one: bool, levels: int, known: FloatArray) -> Nested:
+    if zero_one:
+        return Nested(dim, family="logistic", effects=(0.7,) * levels)
+    effect = 0.5 * float(known.std()) or 1.0
+    return Nested(dim, family="gaussian", effects=(effect,) * levels)
 
 
-def _linear(dim: int, longest: float, known: FloatArray) -> Linear:
-    most = float(np.abs(known).max(initial=0.0)) or 1.0
-    return Linear.tuned(
-        dim,
-        noise=_scale(known),
-        feature_bound=2.0 * longest,  # arms to come may be longer than those seen
-        norm_bound=most / longest * np.sqrt(dim),
-        mean_bound=most,
-        # Little, because a mean far from 0 must not be shrunk.
-        regularization=1e-3 * longest**2,
-    )
-
-
-def _nested(dim: int, family: Any, levels: int, known: FloatArray) -> Nested:
-    if family == "logistic":
-        return Nested(dim, family=family, effects=(0.7,) * levels)
-    scale, size = _scale(known), float(np.abs(known).mean())
-    return Nested(
-        dim,
-        family=family,
-        effects=(0.5 * scale,) * levels,
-        noise=scale,
-        scale=2.5 * max(scale, size),  # the intercept is a coefficient, too
-    )
-
-
-def _boosting(dim: int, known: FloatArray) -> Regression:
+def _boosting(dim: int) -> Regression:
     from sklearn.ensemble import GradientBoostingRegressor  # an extra
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    most = float(np.abs(known).max(initial=0.0)) or 1.0
-    regressor = GradientBoostingRegressor(n_estimators=60, min_samples_leaf=5)
-    return Regression(dim, regressor, noise=_scale(known), mean_bound=most)
+    trees = GradientBoostingRegressor(n_estimators=60, min_samples_leaf=5)
+    # In single precision, as trees see them, features far from 0 would be all alike.
+    return Regression(dim, make_pipeline(StandardScaler(), trees))

@@ -30,6 +30,7 @@ _NEW: dict[int, dict[str, Any]] = {
         "units": None,
         "dispersion": 0.0,
         "beyond": [0.0, 0.0],
+        "counts": None,
         "warned": [],
     },
 }

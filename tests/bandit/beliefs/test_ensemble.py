@@ -54,16 +54,19 @@ class Count:
     "belief",
     [
         Ensemble(2, Tree(min_samples_leaf=4), copies=3),
+        Ensemble(2, Tree(min_samples_leaf=4), noise=1.0, mean_bound=1.0, copies=3),
+        Ensemble(2, Tree(min_samples_leaf=4), mean_bound=1.0, copies=3),
         Ensemble(1, Count(), noise=0.5, mean_bound=1000.0),
     ],
-    ids=["weights", "repeated rows"],
+    ids=["weights", "stated", "bound", "repeated rows"],
 )
+@pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")  # there are more rows than reward
 def test_contract(belief: Ensemble) -> None:
     check_belief(belief)
 
 
 def test_before_any_row_nothing_is_known() -> None:
-    belief = Ensemble(2, Ridge(), mean_bound=3.0)
+    belief = Ensemble(2, Ridge(), noise=1.0, mean_bound=3.0)
     assert (belief.mean(ARMS) == 0.0).all()
     assert (belief.upper(ARMS) == 3.0).all()
     rng = np.random.default_rng(0)
@@ -116,6 +119,7 @@ def test_weights_and_repeated_rows_are_the_same_bootstrap() -> None:
     np.testing.assert_allclose(belief.mean(ARMS), np.mean(found, axis=0), atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*noise=:coaf.AssumptionWarning")  # which is too small
 def test_the_spread_is_the_standard_error_of_the_estimate() -> None:
     """Of a linear model, whose error is known: σ √(xᵀ V⁻¹ x)."""
     n = epochs(450)[-1]
@@ -137,6 +141,7 @@ def test_equal_rewards_do_not_make_it_certain() -> None:
     assert np.std(draws) > 0.05
 
 
+@pytest.mark.filterwarnings("ignore:.*noise=:coaf.AssumptionWarning")  # which is too small
 def test_a_draw_is_one_of_the_copies_once_they_differ_enough() -> None:
     belief = Ensemble(2, Tree(), noise=1e-6, mean_bound=9.0, copies=4)
     belief.learn(*rows(60))

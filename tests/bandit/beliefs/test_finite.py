@@ -67,6 +67,8 @@ class Wave:
 VECTORS = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
 BELIEFS: dict[str, Belief] = {
     "parameters": Finite(3, VECTORS),
+    "stated": Finite(3, VECTORS, noise=1.0, mean_bound=1.0),
+    "bounded": Finite(3, VECTORS, mean_bound=0.3),
     "quiet": Finite(3, VECTORS, noise=0.6, delta=0.3),
     "functions": Finite(3, [half, first, bowl], noise=5.0),
     "objects": Finite(3, [Wave(0.1 * k) for k in range(60)], noise=1.5),

@@ -69,17 +69,20 @@ class Moody:
     "belief",
     [
         Regression(3, Ridge(), copies=2),
+        Regression(3, Ridge(), noise=1.0, mean_bound=1.0, copies=2),
         Regression(2, Tree(min_samples_leaf=4), noise=0.5, mean_bound=2.0, copies=2),
+        Regression(2, Tree(min_samples_leaf=4), noise=0.5, copies=2),
+        Regression(2, Tree(min_samples_leaf=4), mean_bound=2.0, beta=0.5, copies=2),
         Regression(1, Moody()),
     ],
-    ids=["ridge", "tree", "own"],
+    ids=["ridge", "ridge, stated", "tree, stated", "tree, noise", "tree, bound", "own"],
 )
 def test_contract(belief: Regression) -> None:
     check_belief(belief)
 
 
 def test_before_any_row_nothing_is_known() -> None:
-    belief = Regression(2, Ridge(), mean_bound=3.0)
+    belief = Regression(2, Ridge(), noise=1.0, mean_bound=3.0)
     assert (belief.mean(ARMS) == 0.0).all()
     assert (belief.upper(ARMS) == 3.0).all()
     assert (belief.upper_exact(ARMS[:2]) == 3.0).all()
@@ -128,7 +131,8 @@ def test_what_runs_beside_the_reference_for_a_tree() -> None:
     """
     both, covered, covered_exact = [], [], []
     for seed in range(6):
-        belief = Regression(2, Tree(max_leaf_nodes=8, min_samples_leaf=5), noise=0.3, seed=seed)
+        tree = Tree(max_leaf_nodes=8, min_samples_leaf=5)
+        belief = Regression(2, tree, noise=0.3, mean_bound=1.0, seed=seed)
         belief.learn(*rows(74, seed))
         mean, upper, exact = belief.mean(ARMS), belief.upper(ARMS), belief.upper_exact(ARMS)
         covered.append(np.mean(upper >= bent(ARMS)))

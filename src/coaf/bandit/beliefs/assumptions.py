@@ -44,7 +44,13 @@ def contradict(belief: Warned, argument: str, seen: str, effect: str) -> None:
 
 
 def check_mean_bound(
-    belief: Warned, bound: float, excess: float, count: float, noise: float
+    belief: Warned,
+    bound: float,
+    excess: float,
+    count: float,
+    noise: float,
+    *,
+    instead: str = "use ScaleFree, which needs none",
 ) -> None:
     """`count` rewards of arms estimated at the bound exceed it by `excess` in all."""
     if count >= ENOUGH and excess > SURE * noise * math.sqrt(count):
@@ -52,12 +58,19 @@ def check_mean_bound(
             belief,
             "mean_bound",
             f"{count:.0f} rewards of arms estimated at it average {bound + excess / count:.4g}",
-            "Estimates are cut there, so that such arms are not told apart: raise it, or use "
-            "ScaleFree, which needs none",
+            "Estimates are cut there, so that such arms are not told apart: raise it, or "
+            f"{instead}",
         )
 
 
-def check_noise(belief: Warned, noise: float, loss: float, rows: float) -> None:
+def check_noise(
+    belief: Warned,
+    noise: float,
+    loss: float,
+    rows: float,
+    *,
+    instead: str = "use ScaleFree, which learns it",
+) -> None:
     """Rewards are `loss` in squares from their estimates, over so many rows."""
     if rows >= ENOUGH and loss > 4.0 * noise**2 * rows:
         contradict(
@@ -65,8 +78,8 @@ def check_noise(belief: Warned, noise: float, loss: float, rows: float) -> None:
             "noise",
             f"{rows:.0f} rewards are {math.sqrt(loss / rows):.4g} from their estimates, by root "
             "mean square",
-            "The confidence set is too small, so that good arms may be given up: raise it, or use "
-            "ScaleFree, which learns it",
+            "The confidence set is too small, so that good arms may be given up: raise it, or "
+            f"{instead}",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.beliefs.belief import Belief, LearnsSize
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features, check_rewards
 from coaf.bandit.beliefs.runs import Run, joined, last_of, taught
@@ -78,6 +78,11 @@ class Drift:
         for name in ("feature_bound", "mean_bound"):  # what holds for the belief holds here
             if hasattr(belief, name):
                 setattr(self, name, getattr(belief, name))
+
+    @property
+    def reward_size(self) -> float:
+        """The belief's `reward_size`; infinite where it is stated."""
+        return self.belief.reward_size if isinstance(self.belief, LearnsSize) else np.inf
 
     def mean(self, features: FloatArray, groups: Groups | None = None) -> FloatArray:
         """The belief's `mean`."""

@@ -27,7 +27,8 @@ class Ensemble(Oracle):
         Number of features.
     regressor
         Like scikit-learn's, any: nearest neighbours, neural networks, a pipeline. It is copied,
-        never fitted itself.
+        never fitted itself. Features reach it as they are: if it minds their units, put a scaler
+        before it.
     copies
         How many there are.
     width
@@ -36,8 +37,10 @@ class Ensemble(Oracle):
         Student's law says once in 60.
     noise
         Sub-Gaussian scale of a reward around its mean; for the least spread alone, see Notes.
+        Unless given, it is how far the rewards learned are from a line.
     mean_bound
-        The largest mean reward there is. Estimates are within ±mean_bound.
+        The largest mean reward there is, if known: estimates are within ±mean_bound. Unless given,
+        the size of rewards is learned (`reward_size`), and rewards times c change no decision.
     seed
         Of the resampling; and copy b of a regressor without a `random_state` gets seed + b.
 
@@ -56,10 +59,10 @@ class Ensemble(Oracle):
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsRegressor
-    >>> belief = Ensemble(1, KNeighborsRegressor(1), noise=0.1)
-    >>> belief.learn([[-0.3], [-0.2], [-0.1], [0.1], [0.2], [0.3]], [0, 0, 0, 0.5, 0.5, 0.5])
-    >>> belief.mean([[-0.3], [0.3]])
-    array([0.05, 0.5 ])
+    >>> belief = Ensemble(1, KNeighborsRegressor(1))
+    >>> belief.learn([[-0.3], [-0.2], [-0.1], [0.1], [0.2], [0.3]], [0, 0, 0, 500, 500, 500])
+    >>> belief.mean([[-0.3], [0.3]]).round()
+    array([ 50., 500.])
     """
 
     kind = "ensemble"
@@ -72,8 +75,8 @@ class Ensemble(Oracle):
         *,
         copies: int = 10,
         width: float = 2.5,
-        noise: float = 1.0,
-        mean_bound: float = 1.0,
+        noise: float | None = None,
+        mean_bound: float | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -82,7 +85,10 @@ class Ensemble(Oracle):
         self.fits = self.copies
         self.width = number("width", width, above=0.0)
 
-    def _train(self, copy: int, X: FloatArray, y: FloatArray, w: FloatArray) -> Any:
+    def _width(self, noise: float) -> float:
+        return self.width
+
+    def _train(self, copy: int, X: FloatArray, y: FloatArray, w: FloatArray, noise: float) -> Any:
         model = decode_estimator(self._recipe, self.seed + copy)
         if self._weights is not None:
             counts = poisson(self.seed, copy, np.ones(len(y)))
@@ -100,7 +106,7 @@ class Ensemble(Oracle):
         self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
     ) -> FloatArray:
         """What one of the copies predicts, with the noise that it lacks."""
-        centre, D, linear = self._scores(features)
+        centre, D, linear, _ = self._scores(features)
         copy, z = rng.integers(self.copies), rng.standard_normal(len(linear))
         picked = centre + math.sqrt(self.copies - 1) * D[copy] if len(D) else centre
         copies, least = np.sum(D**2, axis=0), np.sum(linear**2, axis=0)

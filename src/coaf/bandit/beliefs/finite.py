@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.beliefs.assumptions import check_noise, compare
 from coaf.bandit.beliefs.functions import Function, class_of, load_function, save_function
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
@@ -17,6 +18,7 @@ from coaf.bandit.threads import on_one_thread
 
 # Losses nearer than this, relatively, are ties: the order of a sum must not choose a function.
 _TIE = 1e-12
+_DOUBT = 2.0  # rows that fit no better than the usual function, when noise is learned
 _SETTINGS = ("noise", "mean_bound", "delta", "scale", "within")
 
 
@@ -33,13 +35,14 @@ class Finite:
         Functions from features (n, dim), which they must not change, to mean rewards (n,). Or an
         array (k, dim) whose rows θ stand for the linear functions θ·x.
     noise
-        Sub-Gaussian scale σ of a reward around its mean (at most half its range).
+        Sub-Gaussian scale σ of a reward around its mean (at most half its range). Unless given, it
+        is learned from how well the best function fits.
     mean_bound
-        The largest |mean reward| there is. Functions are cut off at ±mean_bound, which brings none
-        of them further from the truth.
+        The largest |mean reward| there is, if known: functions are cut off at ±mean_bound, which
+        brings none of them further from the truth.
     delta
-        The set holds the truth ψ*, if it is in the list, at all times at once with probability
-        1 − δ.
+        The set holds the truth ψ*, if it is in the list and `noise` is given, at all times at once
+        with probability 1 − δ.
     scale
         A factor on σ. Below 1 the guarantee is given up for speed of learning.
     within
@@ -65,6 +68,12 @@ class Finite:
     Σ (ψ − ψ*)² ≤ 12σ² ln(k/δ), and the proof only uses that members of its set are no further
     than 4β̃ = 32σ² ln(k/δ) from ψ*.
 
+    A noise that is not given is σ̂² = (min L + 2m)/n after n rows, where m is the mean squared
+    error of the usual function, the median of all but the best. Few rows are fitted well by some
+    function or other, and σ̂ then says how far functions are from each other. Rewards and functions
+    times c change no decision. The guarantee is for a noise that is given; without, the set held
+    ψ* as often wherever we tried (docs/beliefs/finite.md).
+
     `mean` is the paper's regression oracle, the function of least loss; before any row that is
     functions[0]. `sample` draws a function with probability w: the posterior, under Gaussian noise
     and a uniform prior. Those outside the set have less than δ of the weight between them.
@@ -73,12 +82,12 @@ class Finite:
 
     Examples
     --------
-    >>> belief = Finite(2, [[1.0, 0.0], [0.0, 1.0]], noise=0.1)
+    >>> belief = Finite(2, [[100.0, 0.0], [0.0, 100.0]], noise=10.0)
     >>> belief.upper([[0.9, 0.1], [0.1, 0.9]])
-    array([0.9, 0.9])
-    >>> belief.learn([[0.9, 0.1]], [0.8])
+    array([90., 90.])
+    >>> belief.learn([[0.9, 0.1]], [80.0])
     >>> belief.upper([[0.9, 0.1], [0.1, 0.9]])
-    array([0.9, 0.1])
+    array([90., 10.])
     """
 
     def __init__(
@@ -86,8 +95,8 @@ class Finite:
         dim: int,
         functions: Sequence[Function] | npt.ArrayLike,
         *,
-        noise: float = 1.0,
-        mean_bound: float = 1.0,
+        noise: float | None = None,
+        mean_bound: float | None = None,
         delta: float = 0.05,
         scale: float = 1.0,
         within: Literal["likelihood", "paper"] = "likelihood",
@@ -95,8 +104,10 @@ class Finite:
         if dim < 1 or int(dim) != dim:
             raise ValueError(f"dim is {dim!r}; it must be a positive integer")
         self.dim = int(dim)
-        self.noise = number("noise", noise, low=0.0)
-        self.mean_bound = number("mean_bound", mean_bound, above=0.0)
+        self.noise = None if noise is None else number("noise", noise, low=0.0)
+        self.mean_bound = (
+            None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
+        )
         self.delta = number("delta", delta, above=0.0)
         if self.delta >= 1.0:
             raise ValueError(f"delta is {self.delta}; it must be less than 1")
@@ -109,6 +120,10 @@ class Finite:
         # A row for each function: its loss and, for the paper's set, how far it is from the others.
         self._prior = np.zeros((self.size, 1 + self.size * (within == "paper")))
         self._learned = np.zeros_like(self._prior)
+        # Rows and Σ y²: of the prior, and of what was learned since.
+        self._counts = np.zeros((2, 2))
+        self._beyond = (0.0, 0.0)
+        self._warned: set[str] = set()
 
     @property
     def losses(self) -> FloatArray:
@@ -120,17 +135,35 @@ class Finite:
         """Σ (ψ(x) − ψ̄(x))² over the rows, of each function from the best fit; the paper's set."""
         return self._prior[:, 1 + self.best] + self._learned[:, 1 + self.best]
 
+    @property
+    def sigma(self) -> float:
+        """σ, given or learned, times `scale`; 0 before any row if it is to be learned."""
+        if self.noise is not None:
+            return self.scale * self.noise
+        losses, (_, tied) = self.losses, self._excess()
+        n = float(self._counts[:, 0].sum())
+        if n == 0.0:
+            return 0.0
+        others = losses[~tied]
+        usual = float(np.median(others) if len(others) else losses.min()) / n
+        return self.scale * math.sqrt((float(losses.min()) + _DOUBT * usual) / n)
+
     def _excess(self) -> tuple[FloatArray, BoolArray]:
         """L − min L, and which functions share the least loss."""
         losses = self.losses
         least = losses.min()
         excess = losses - least
-        return excess, excess <= _TIE * (self.mean_bound**2 + least)
+        if self.mean_bound is not None:
+            usual = self.mean_bound**2
+        else:
+            n, squares = self._counts.sum(axis=0)
+            usual = squares / n if n > 0.0 else 0.0
+        return excess, excess <= _TIE * (usual + least)
 
     def _chances(self) -> FloatArray:
         """exp(−(L − min L)/2σ²)."""
         excess, tied = self._excess()
-        s = self.scale * self.noise
+        s = self.sigma
         return tied.astype(np.float64) if s == 0.0 else np.exp(-0.5 * excess / s / s)
 
     @property
@@ -146,9 +179,9 @@ class Finite:
         Within the paper's set it is β̃, how far from the best it may be.
         """
         if self.within == "paper":
-            return 8.0 * (self.scale * self.noise) ** 2 * math.log(self.size / self.delta)
+            return 8.0 * self.sigma**2 * math.log(self.size / self.delta)
         room = math.log(self.size / self.delta) - math.log(self._chances().sum())
-        return 2.0 * (self.scale * self.noise) ** 2 * room
+        return 2.0 * self.sigma**2 * room
 
     @property
     def members(self) -> BoolArray:
@@ -165,11 +198,17 @@ class Finite:
 
     def _values(self, X: FloatArray, which: Iterable[int]) -> FloatArray:
         """ψ(x) within ±mean_bound, (functions, arms)."""
-        if self.parameters is not None:
-            values = self.parameters[list(which)] @ X.T
-        else:
-            values = np.array([self._value(X, i) for i in which])
+        return self._cut(self._uncut(X, which))
+
+    def _cut(self, values: FloatArray) -> FloatArray:
+        if self.mean_bound is None:
+            return values
         return np.clip(values, -self.mean_bound, self.mean_bound)
+
+    def _uncut(self, X: FloatArray, which: Iterable[int]) -> FloatArray:
+        if self.parameters is not None:
+            return np.asarray(self.parameters[list(which)] @ X.T)
+        return np.array([self._value(X, i) for i in which])
 
     def _value(self, X: FloatArray, i: int) -> FloatArray:
         values = np.asarray(self.functions[i](X), dtype=np.float64)
@@ -207,36 +246,57 @@ class Finite:
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Add any number of rows."""
-        self._learned = self._added(self._learned, features, rewards)
+        self._take(features, rewards, self._learned, self._counts[1])
 
-    def _added(self, learned: FloatArray, features: Any, rewards: Any) -> FloatArray:
+    def _take(self, features: Any, rewards: Any, learned: FloatArray, counts: FloatArray) -> None:
+        """Know these rows beside what was learned of others."""
         X = check_features(features, self.dim)
         y = check_rewards(rewards, len(X))
-        values, new = self._values(X, range(self.size)), learned.copy()
+        uncut = self._uncut(X, range(self.size))
+        values, new, count = self._cut(uncut), learned.copy(), counts.copy()
         with np.errstate(over="ignore"):
             # Row by row: learning in pieces adds the same numbers in the same order.
             for own, reward in zip(values.T, y, strict=True):
                 new[:, 0] += (own - reward) ** 2
+                count += (1.0, reward**2)
                 if self.within == "paper":
                     new[:, 1:] += (own[:, None] - own) ** 2
-        if not np.isfinite(self._prior + new).all():
+        if np.isinf(count).any() or not np.isfinite(self._prior + new).all():
             row = int(np.abs(y).argmax())
             raise ValueError(f"rewards[{row}] is {y[row]:g}; its square must be a finite number")
-        return new
+        self._learned, self._counts = new, np.array([self._counts[0], count])
+        self._compare(uncut, y)
+
+    def _compare(self, uncut: FloatArray, y: FloatArray) -> None:
+        """Do rewards keep to what was stated?"""
+        if self.mean_bound is not None:
+            noise = self.sigma if self.noise is None else self.noise
+            compare(self, uncut[self.best], y, self.mean_bound, noise)
+        if self.noise:
+            rows = float(self._counts[:, 0].sum())
+            how = "leave it out, and it is learned"
+            check_noise(self, self.noise, float(self.losses.min()), rows, instead=how)
 
     def refit(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Start again from the prior with these rows."""
-        self._learned = self._added(np.zeros_like(self._prior), features, rewards)
+        counted, self._beyond = self._beyond, (0.0, 0.0)
+        try:
+            self._take(features, rewards, np.zeros_like(self._prior), np.zeros(2))
+        except ValueError:
+            self._beyond = counted
+            raise
 
     def forget(self, factor: float) -> None:
         """Let losses since the prior count `factor`: valid at any one time, if ψ* has not moved."""
         self._learned = check_factor(factor) * self._learned
+        self._counts = self._counts * [[1.0], [float(factor)]]
 
     def settle(self) -> None:
         """Let the present losses be the prior."""
         self._prior, self._learned = self._prior + self._learned, np.zeros_like(self._prior)
+        self._counts = np.array([self._counts.sum(axis=0), np.zeros(2)])
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON; functions as the names they can be imported by.
@@ -253,6 +313,9 @@ class Finite:
                 "parameters": None if self.parameters is None else pack(self.parameters),
                 "prior": pack(self._prior),
                 "learned": pack(self._learned),
+                "counts": pack(self._counts),
+                "beyond": list(self._beyond),
+                "warned": sorted(self._warned),
             },
         )
 
@@ -270,4 +333,11 @@ class Finite:
             if saved.shape != wanted:
                 raise ValueError(f"state entry {name!r} has shape {saved.shape}, not {wanted}")
             setattr(belief, f"_{name}", saved)
+        if entry(state, "counts") is None:  # of a release that did not count rows
+            known = [belief._prior.any(), belief._learned.any()]
+            belief._counts[known] = np.nan
+        else:
+            belief._counts = unpack(state, "counts")
+        belief._beyond = tuple(entry(state, "beyond"))
+        belief._warned = set(entry(state, "warned"))
         return belief

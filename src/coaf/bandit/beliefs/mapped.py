@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
-from coaf.bandit.beliefs.belief import Belief
+from coaf.bandit.beliefs.belief import Belief, LearnsSize
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
@@ -178,6 +178,11 @@ class Mapped:
                 :, None
             ]
         return Z
+
+    @property
+    def reward_size(self) -> float:
+        """The belief's `reward_size`; infinite where it is stated."""
+        return self.belief.reward_size if isinstance(self.belief, LearnsSize) else np.inf
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The belief's estimate for each mapped arm."""

@@ -4,14 +4,16 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.beliefs.assumptions import check_mean_bound, check_noise
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.spread import Scale
 from coaf.bandit.faults import LARGEST, BeliefWarning
 from coaf.bandit.groups import Groups
 from coaf.bandit.lock import Lock
@@ -19,6 +21,7 @@ from coaf.bandit.state import entry, pack, seal, unpack, unseal
 from coaf.bandit.threads import on_one_thread
 
 _LIGHTEST = 1e-12
+_RIDGE = 1e-10  # of a row for each row: with less, V may be singular by rounding
 _COLUMNS = ("features", "rewards", "weights")
 
 
@@ -59,11 +62,22 @@ def finite(values: Any, n: int) -> FloatArray:
 class Fit:
     """What is known at an epoch; `models` are of epoch `good`, earlier where later fits failed."""
 
-    epoch: int
+    scale: Scale
     good: int
     models: tuple[Any, ...]
+    unit: float  # of what models predict
     average: float  # reward
+    width: float  # how many standard deviations `upper` is above the mean
     R: FloatArray  # RᵀR = V⁻¹
+
+
+class Scores(NamedTuple):
+    """Estimates of n arms; D with the copies' variances Σ_b D_b²; σRx̃, the same of the linear."""
+
+    centre: FloatArray
+    D: FloatArray
+    linear: FloatArray
+    width: float
 
 
 @on_one_thread()
@@ -75,19 +89,30 @@ class Oracle:
     A fit is a function of the rows up to the last epoch and of their weights. It is made when
     scores are first asked for, and kept: learning is quick, and a replay fits once.
 
+    Regressors are shown rewards in units of ω, the root mean square of those up to the epoch, and
+    features as they are: scaling these is the pipeline's business. Where `mean_bound` is stated
+    rewards are shown as they are, too.
+
     The variance of an estimate is that of the copies, and at least what a linear model with
-    intercept would have, σ² x̃ᵀV⁻¹x̃ with x̃ = (1, x) and V = λI + Σ w x̃x̃ᵀ: a model that can do
-    more knows less, though its copies agree where there are no rows, or all rewards were equal.
-    λ = (width·σ/mean_bound)², which makes the prior as wide as `mean_bound`.
+    intercept would have, σ² x̃ᵀV⁻¹x̃ with V = λI + Σ w x̃x̃ᵀ: a model that can do more knows less,
+    though its copies agree where there are no rows, or all rewards were equal. x̃ = (1, z), where
+    z goes from −1 to 1 over the rows; x̃ = (1, x) where `mean_bound` is stated.
+    λ = (width·σ/2ω)² makes the prior as wide as 2ω, or as a stated `mean_bound`.
     """
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]]
     fits: int  # how many regressors are fitted at an epoch
-    width: float  # how many standard deviations `upper` is above the mean
 
     def __init__(
-        self, dim: int, regressor: Any, *, copies: int, noise: float, mean_bound: float, seed: int
+        self,
+        dim: int,
+        regressor: Any,
+        *,
+        copies: int,
+        noise: float | None,
+        mean_bound: float | None,
+        seed: int,
     ) -> None:
         for name, value, low in (("dim", dim, 1), ("copies", copies, 2), ("seed", seed, 0)):
             if value < low or int(value) != value:
@@ -97,26 +122,44 @@ class Oracle:
             what = f"has no {missing[0]}" if missing else "is a class; give an instance"
             raise ValueError(f"regressor {regressor!r} {what}; it must be like scikit-learn's")
         self.dim, self.copies, self.seed = int(dim), int(copies), int(seed)
-        self.noise = number("noise", noise, above=0.0)
-        self.mean_bound = number("mean_bound", mean_bound, above=0.0)
+        self.noise = None if noise is None else number("noise", noise, above=0.0)
+        self.mean_bound = (
+            None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
+        )
         self.fault = ""  # what went wrong with the regressor last, "" if nothing did
         self._recipe, self._weights = (
             encode_estimator(regressor, "regressor"),
             weight_name(regressor),
         )
         self._count, self._settled = 0, 0  # rows, and how many of them are the prior
+        self._rewarded = 0  # the number of the first row whose reward is not 0
         self._columns: tuple[FloatArray, ...] = (np.empty((0, self.dim)), np.empty(0), np.empty(0))
         self._new: list[tuple[FloatArray, FloatArray]] = []
+        self._scale: Scale | None = None
         self._known: Fit | None = None
+        self._warned: set[str] = set()  # as `fault` not saved: scoring leaves the state as it is
         self._lock = Lock()  # of rows joined and fits made when scores are first asked for
 
-    def _train(self, copy: int, X: FloatArray, y: FloatArray, w: FloatArray) -> Any:
-        """A copy of the regressor, fitted."""
+    def _train(self, copy: int, X: FloatArray, y: FloatArray, w: FloatArray, noise: float) -> Any:
+        """A copy of the regressor, fitted to rewards of this noise."""
         raise NotImplementedError
 
     def _spread(self, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
         """From what the models predict (fits, n): the estimates, and D with variances Σ_b D_b²."""
         raise NotImplementedError
+
+    def _width(self, noise: float) -> float:
+        """How many standard deviations `upper` is above the mean."""
+        raise NotImplementedError
+
+    def _nothing_known(self) -> float:
+        """What stands in for the noise while nothing is known of rewards."""
+        return 1.0
+
+    @property
+    def reward_size(self) -> float:
+        """ω at the last epoch; 0 while all rewards are 0, infinite where mean_bound is stated."""
+        return np.inf if self.mean_bound is not None else self._measured().size
 
     @property
     def rows(self) -> float:
@@ -136,82 +179,140 @@ class Oracle:
         self.fault = fault
         warnings.warn(f"{type(self).__name__}: {fault}", BeliefWarning, stacklevel=6)
 
-    def _fit_at(self, epoch: int) -> tuple[Any, ...]:
-        rows, models = self._first(epoch), []
-        for copy in range(self.fits if epoch else 0):
-            models.append(self._train(copy, *(column.copy() for column in rows)))
-            finite(models[-1].predict(rows[0]), epoch)
-        return tuple(models)
+    def _epochs(self, rows: int) -> list[int]:
+        """Those up to `rows`; the first reward other than 0 makes one, for it brings the unit."""
+        found = epochs(rows)
+        if self.mean_bound is None and 0 < self._rewarded <= rows:
+            found = sorted({*found, self._rewarded})
+        return found
 
-    def _last_good(self, epoch: int) -> tuple[int, tuple[Any, ...], str]:
-        """The last epoch whose fits did not fail, its models, and what failed after it."""
+    def _measured(self, epoch: int | None = None) -> Scale:
+        """The scale at an epoch, the last unless given."""
+        with self._lock:
+            at = self._epochs(self._count)[-1] if epoch is None else epoch
+            if self._scale is None or self._scale.epoch != at:
+                self._scale = Scale.of(
+                    *self._first(at),
+                    noise=self.noise,
+                    mean_bound=self.mean_bound,
+                    nothing_known=self._nothing_known(),
+                )
+            return self._scale
+
+    def _fit_at(self, epoch: int) -> tuple[tuple[Any, ...], FloatArray]:
+        """The models of an epoch, and what they estimate its rows at."""
+        scale, models, predicted = self._measured(epoch), [], []
+        X, y, w = self._first(epoch)
+        for copy in range(self.fits if epoch else 0):
+            rows = (X.copy(), y / scale.unit, w.copy())
+            models.append(self._train(copy, *rows, scale.noise / scale.unit))
+            predicted.append(finite(models[-1].predict(X), epoch))
+        centre = self._spread(np.array(predicted))[0] if models else np.zeros(epoch)
+        return tuple(models), scale.unit * centre
+
+    def _last_good(self, epoch: int) -> tuple[int, tuple[Any, ...], FloatArray | None, str]:
+        """The last epoch whose fits did not fail, its models and estimates, and what failed since.
+
+        Without estimates where the models are those known before.
+        """
         fault, known = "", self._known
-        for good in reversed(epochs(epoch)):
-            if known is not None and good <= known.epoch:
-                return known.good, known.models, fault
+        for good in reversed(self._epochs(epoch)):
+            if known is not None and good <= known.scale.epoch:
+                return known.good, known.models, None, fault
             try:
-                return good, self._fit_at(good), fault
+                return good, *self._fit_at(good), fault
             except Exception as error:
                 fault = fault or f"fitting {good} rows failed: {type(error).__name__} ({error})"
-        return 0, (), fault
+        return 0, (), None, fault
 
     def _fit(self) -> Fit:
-        epoch = epochs(self._count)[-1]
+        epoch = self._epochs(self._count)[-1]
         with self._lock:
-            if self._known is not None and self._known.epoch == epoch:
+            if self._known is not None and self._known.scale.epoch == epoch:
                 return self._known
-            good, models, fault = self._last_good(epoch)
+            good, models, estimates, fault = self._last_good(epoch)
+            unit, scale = self._measured(good).unit, self._measured(epoch)
             X, y, w = self._first(epoch)
-            X1 = np.column_stack([np.ones(epoch), X])
-            ridge = (self.width * self.noise / self.mean_bound) ** 2
+            X1, width = scale.rows(X), self._width(scale.noise)
+            if self.mean_bound is None:
+                ridge = max((0.5 * width * scale.noise / scale.unit) ** 2, _RIDGE * epoch)
+            else:
+                ridge = (width * scale.noise / self.mean_bound) ** 2
             V = ridge * np.eye(self.dim + 1) + X1.T @ (w[:, None] * X1)
             average = float(w @ y / w.sum()) if epoch else 0.0
-            known = Fit(epoch, good, models, average, np.linalg.inv(np.linalg.cholesky(V)))
+            R = np.linalg.inv(np.linalg.cholesky(V))
+            known = Fit(scale, good, models, unit, average, width, R)
             self._known, self.fault = known, ""
             if fault:
                 instead = f"{average:.3g}, their average reward,"
                 instead = f"the fit of {good} rows" if good else instead
                 self._report(f"{fault}; {instead} stands in")
+            if good and estimates is not None:
+                self._compare(good, estimates)
             return known
 
-    def _predict(self, model: Any, X: FloatArray, average: float) -> FloatArray:
+    def _compare(self, rows: int, estimates: FloatArray) -> None:
+        """Do the rows that were fitted keep to what was stated?"""
+        _, y, w = self._first(rows)
+        noise = self._measured(rows).noise
+        if self.mean_bound is not None:
+            at = estimates >= self.mean_bound
+            excess, count = float(w[at] @ (y[at] - self.mean_bound)), float(w[at].sum())
+            # A regressor that follows each reward finds those beyond the bound by chance: as far
+            # as their noise.
+            if excess > noise * count:
+                how = "leave it out"
+                check_mean_bound(self, self.mean_bound, excess, count, noise, instead=how)
+        if self.noise is not None:
+            loss = float(w @ (y - estimates) ** 2)
+            how = "leave it out, and it is learned"
+            check_noise(self, self.noise, loss, float(w.sum()), instead=how)
+
+    def _predict(self, model: Any, X: FloatArray, fit: Fit) -> FloatArray:
         try:
             return finite(model.predict(X), len(X))
         except Exception as error:
-            what = f"{type(error).__name__} ({error}); {average:.3g}, the average reward, stands in"
-            self._report(f"predicting failed: {what}")
-            return np.full(len(X), average)
+            what = f"{type(error).__name__} ({error}); {fit.average:.3g}, the average reward,"
+            self._report(f"predicting failed: {what} stands in")
+            return np.full(len(X), fit.average / fit.unit)
 
-    def _scores(self, features: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Estimates, D with the copies' variances Σ_b D_b², and σRx̃, the same of the linear."""
+    def _scores(self, features: npt.ArrayLike) -> Scores:
         X = check_features(features, self.dim)
         fit = self._fit()
-        linear = self.noise * (fit.R @ np.column_stack([np.ones(len(X)), X]).T)
+        linear = fit.scale.noise * (fit.R @ fit.scale.rows(X).T)
         if not fit.models or not len(X):
-            return np.full(len(X), fit.average), np.zeros((0, len(X))), linear
-        predicted = np.array([self._predict(model, X, fit.average) for model in fit.models])
-        return *self._spread(predicted), linear
+            return Scores(np.full(len(X), fit.average), np.zeros((0, len(X))), linear, fit.width)
+        predicted = np.array([self._predict(model, X, fit) for model in fit.models])
+        centre, D = self._spread(predicted)
+        return Scores(fit.unit * centre, fit.unit * D, linear, fit.width)
 
     def _bounded(self, centre: FloatArray) -> FloatArray:
+        if self.mean_bound is None:
+            return centre
         return np.minimum(np.maximum(centre, -self.mean_bound), self.mean_bound)
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """What is predicted, within ±mean_bound; 0 before any row. Groups make no difference."""
-        return self._bounded(self._scores(features)[0])
+        return self._bounded(self._scores(features).centre)
 
     def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The mean and `width` standard deviations, at most `mean_bound`."""
-        centre, D, linear = self._scores(features)
+        centre, D, linear, width = self._scores(features)
         sd = np.sqrt(np.maximum(np.sum(D**2, axis=0), np.sum(linear**2, axis=0)))
-        return self._bounded(self._bounded(centre) + self.width * sd)
+        return self._bounded(self._bounded(centre) + width * sd)
 
     def learn(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
     ) -> None:
         """Add any number of rows."""
         X = check_features(features, self.dim)
-        self._new.append((X, check_rewards(rewards, len(X))))
-        self._count += len(X)
+        self._add(X, check_rewards(rewards, len(X)))
+
+    def _add(self, X: FloatArray, y: FloatArray) -> None:
+        if not self._rewarded and y.any():
+            self._rewarded = self._count + int((y != 0.0).argmax()) + 1
+        self._new.append((X, y))
+        self._count += len(y)
 
     def refit(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
@@ -219,8 +320,11 @@ class Oracle:
         """Start again from the prior with these rows."""
         X = check_features(features, self.dim)
         y = check_rewards(rewards, len(X))
-        self._columns, self._known = self._first(self._settled), None
-        self._new, self._count = [(X, y)], self._settled + len(y)
+        self._columns, self._scale, self._known = self._first(self._settled), None, None
+        self._new, self._count = [], self._settled
+        if self._rewarded > self._settled:
+            self._rewarded = 0
+        self._add(X, y)
 
     def forget(self, factor: float) -> None:
         """Let the rows learned since `settle` weigh `factor` of what they did; a fit follows."""
@@ -228,16 +332,21 @@ class Oracle:
             X, y, w = self._first(self._count)
             factors = np.where(np.arange(self._count) < self._settled, 1.0, float(factor))
             # Never quite 0: regressors are not made for rows without weight.
-            self._columns, self._known = (X, y, np.maximum(w * factors, _LIGHTEST)), None
+            self._columns = (X, y, np.maximum(w * factors, _LIGHTEST))
+            self._scale, self._known = None, None
 
     def settle(self) -> None:
         """Let the rows learned so far be the prior."""
         self._settled = self._count
 
+    def _setting(self, name: str) -> Any:
+        """What was given as this argument."""
+        return getattr(self, name)
+
     def state(self) -> dict[str, Any]:
         """The rows, the settings and how to make the regressor, as JSON."""
         columns = zip(_COLUMNS, self._first(self._count), strict=True)
-        settings = {name: getattr(self, name) for name in ("dim", *self.settings)}
+        settings = {"dim": self.dim} | {name: self._setting(name) for name in self.settings}
         known = {"regressor": self._recipe, "settled": self._settled}
         return seal(self.kind, settings | known | {name: pack(one) for name, one in columns})
 
@@ -253,4 +362,5 @@ class Oracle:
             raise ValueError(f"state has rows of {shapes}, which do not fit with dim={belief.dim}")
         belief._recipe, belief._columns, belief._count = recipe, (X, y, w), len(y)
         belief._settled = int(entry(state, "settled"))
+        belief._rewarded = int((y != 0.0).argmax()) + 1 if y.any() else 0
         return belief

@@ -231,7 +231,8 @@ class ScaleFree:
             self._say_limited()
         if self.mean_bound is not None:
             excess, count = self._at(3, free.EXCESS), self._at(3, free.BOUNDED)
-            check_mean_bound(self, self.mean_bound, float(excess), float(count), self.noise)
+            found = float(excess), float(count), self.noise
+            check_mean_bound(self, self.mean_bound, *found, instead="leave it out")
 
     def _say_limited(self) -> None:
         """Say once what the rule about single rewards does, and once where it is at its end."""
