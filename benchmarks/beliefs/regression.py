@@ -16,7 +16,6 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.ensemble import Ensemble
-from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.index import Index, Thompson, Truth, Upper
 from coaf.bandit.latency import Setup

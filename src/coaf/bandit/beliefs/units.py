@@ -184,6 +184,7 @@ class Unitless:
     dim: int
     _units: Units | None  # None where all is stated
     _sized = True  # whether it matters how large rewards are
+    _beyond: tuple[float, float] = (0.0, 0.0)  # how much, and how often, rewards exceeded a bound
 
     @property
     def reward_size(self) -> float:
@@ -256,6 +257,7 @@ class Unitless:
                 new._redo(event)
         new._fit(rows)
         new._drop()
+        new._beyond = (0.0, 0.0)
         new._compare(rows)
         self._become(new)
 
