@@ -7,6 +7,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.baselines import TakeAll, Threshold
+from coaf.bandit.beliefs.learner import copied
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Mean, Thompson, Truth, Upper, normals
@@ -87,7 +88,7 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
         noise = normals(policy.seed, rounds, d)
     trace = np.empty((rounds, 3))
     replicate.run(
-        belief._learner.copy(),
+        copied(belief._learner),
         workspace.arena(d + isinstance(belief, ScaleFree), batch.costs.shape[1]),
         how.index,
         how.kind,

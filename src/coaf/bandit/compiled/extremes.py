@@ -30,6 +30,9 @@ EXTREMES, BEYOND, JUDGED = 8, 10.0, 10.0
 # Columns of row 2dp + 2: Σ y² and the number of rewards that are neither 0 nor extreme, and the
 # least magnitude of extremes, once there are as many as there may be.
 SQUARES, NONZERO, LEAST = 5, 6, 7
+# Columns of row 2dp + 3, as `judge` last found them: the largest magnitude of extremes, how many
+# count for less than they are, and Σ y² of what they count for.
+LARGEST, LIMITED, COUNTING = 5, 6, 7
 REST = 7  # row from 2dp on: Σ x̃ y without the extremes
 REWARDS, COUNTED, WEIGHTS, MARKS = range(EXTREMES, EXTREMES + 4)  # rows from the extremes on
 TAIL = EXTREMES + 4  # rows of them all
@@ -133,6 +136,15 @@ def add_rest(M: Block, Q: Block, first: int, count: int, S: Block) -> None:
 
 
 @compiled
+def nothing_stands_out(M: Block) -> bool:
+    """Whether `judge` would change nothing, as long as the extremes are those it last saw."""
+    dp = columns(M)
+    squares, count = M[2 * dp + 2, SQUARES], M[2 * dp + 2, NONZERO]
+    largest, limited = M[2 * dp + 3, LARGEST], M[2 * dp + 3, LIMITED]
+    return bool(limited == 0.0 and largest * largest * count <= BEYOND * BEYOND * squares)
+
+
+@compiled
 def judge(M: Block, D: int, S: Block) -> bool:
     """Let extremes count for what they may; whether that changed for one learned before.
 
@@ -140,25 +152,30 @@ def judge(M: Block, D: int, S: Block) -> bool:
     """
     dp, e = columns(M), extremes_at(M, D)
     most, changed = limit(M, D), False
+    largest, limited, total = 0.0, 0.0, 0.0
     for i in range(EXTREMES):
         if M[e + WEIGHTS, i] > 0.0:
-            counted = min(max(M[e + REWARDS, i], -most), most)
+            reward = M[e + REWARDS, i]
+            counted = min(max(reward, -most), most)
             mark = int(M[e + MARKS, i])
             if mark > 0:
                 S[dp + REWARD, mark - 1] = counted
             else:
                 changed |= counted != M[e + COUNTED, i]
             M[e + COUNTED, i], M[e + MARKS, i] = counted, 0.0
+            largest = max(largest, abs(reward))
+            limited += 1.0 if counted != reward else 0.0
+            total += M[e + WEIGHTS, i] * counted * counted
+    M[2 * dp + 3, LARGEST], M[2 * dp + 3, LIMITED] = largest, limited
+    M[2 * dp + 3, COUNTING] = total
     return changed
 
 
 @compiled
-def sum_of_squares(M: Block, D: int) -> float:
-    """Σ y², of rewards as they count."""
-    total, e = M[2 * columns(M) + 2, SQUARES], extremes_at(M, D)
-    for i in range(EXTREMES):
-        total += M[e + WEIGHTS, i] * M[e + COUNTED, i] * M[e + COUNTED, i]
-    return float(total)
+def sum_of_squares(M: Block) -> float:
+    """Σ y², of rewards as they count, after `judge`."""
+    dp = columns(M)
+    return float(M[2 * dp + 2, SQUARES] + M[2 * dp + 3, COUNTING])
 
 
 @compiled
@@ -176,7 +193,7 @@ def recount(M: Block, Q: Block, D: int) -> None:
             total += M[e + WEIGHTS, i] * M[e + COUNTED, i] * M[e + i, k]
         M[2 * dp, k] = total
     fit(M, D)
-    loss = sum_of_squares(M, D)
+    loss = sum_of_squares(M)
     for k in range(D):
         loss -= M[2 * dp, k] * M[2 * dp + 1, k]
     M[2 * dp + 2, LOSS] = max(loss, 0.0)

@@ -1,7 +1,14 @@
-"""Compiled matrix products in register blocks: four rows by eight or sixteen lanes.
+"""Compiled matrix products in register blocks: four or eight rows by eight or sixteen lanes.
 
 Operands are blocks from a given row on, padded to whole lanes and to multiples of four rows.
+
+Where the machine has registers of eight doubles, large blocks keep them busy; where eight lanes
+take two registers of sixteen, they would not fit, and blocks are four by eight. Each sum is added
+up in the same order, so the bits are the same.
 """
+
+from llvmlite import binding
+from numba import config
 
 from coaf.bandit.compiled.lanes import (
     Block,
@@ -12,6 +19,10 @@ from coaf.bandit.compiled.lanes import (
     splat,
     store,
 )
+
+# Not where code is for any machine (NUMBA_CPU_NAME).
+_FEATURES = {} if getattr(config, "CPU_NAME", None) else binding.get_host_cpu_features()
+WIDE = bool(_FEATURES.get("avx512f", False))
 
 
 @compiled
@@ -28,7 +39,7 @@ def product(
 ) -> None:
     """out[o0:][:rows, :lanes] = A[a0:][:rows, :inner] @ X[x0:][:inner, :lanes], in blocks."""
     c = 0
-    while c + 16 <= lanes:
+    while WIDE and c + 16 <= lanes:
         k = 0
         while k + 8 <= rows:
             a = a0 + k
@@ -75,9 +86,9 @@ def product(
             _store4(out, o0 + k, c + 8, z0, z1, z2, z3)
             k += 4
         c += 16
-    if c < lanes:
+    while c < lanes:
         k = 0
-        while k + 8 <= rows:
+        while WIDE and k + 8 <= rows:
             s0 = splat(0.0)
             s1, s2, s3, z0, z1, z2, z3 = s0, s0, s0, s0, s0, s0, s0
             for i in range(inner):
@@ -100,6 +111,7 @@ def product(
                 s3 = fma(splat(A[a0 + k + 3, i]), x, s3)
             _store4(out, o0 + k, c, s0, s1, s2, s3)
             k += 4
+        c += 8
 
 
 @compiled
@@ -125,14 +137,34 @@ def accumulate(
 
 
 @compiled
+def _add4(M: Block, r: int, c: int, Q: Block, a0: int, k: int, b0: int, count: int) -> None:
+    """Four rows of M by eight lanes += Σ a bᵀ over rows of Q."""
+    s0, s1, s2, s3 = load(M, r, c), load(M, r + 1, c), load(M, r + 2, c), load(M, r + 3, c)
+    for j in range(count):
+        b = load(Q, b0 + j, c)
+        s0 = fma(splat(Q[a0 + j, k]), b, s0)
+        s1 = fma(splat(Q[a0 + j, k + 1]), b, s1)
+        s2 = fma(splat(Q[a0 + j, k + 2]), b, s2)
+        s3 = fma(splat(Q[a0 + j, k + 3]), b, s3)
+    _store4(M, r, c, s0, s1, s2, s3)
+
+
+@compiled
 def add_both(
     M: Block, v0: int, p0: int, d: int, Q: Block, x0: int, u0: int, w0: int, count: int
 ) -> None:
     """M[v0:] += Σ x xᵀ and M[p0:] += Σ w uᵀ over rows of Q, in and below the diagonal lanes.
 
-    Two sums at once keep the machine busy while each waits for its own last term.
+    Two sums at once keep a machine of wide registers busy while each waits for its own last term.
     """
     c = 0
+    while not WIDE and c < d:
+        k = c
+        while k < d:
+            _add4(M, v0 + k, c, Q, x0, k, x0, count)
+            _add4(M, p0 + k, c, Q, w0, k, u0, count)
+            k += 4
+        c += 8
     while c < d:
         k = c
         while k < d:
