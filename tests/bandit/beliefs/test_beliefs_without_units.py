@@ -233,6 +233,16 @@ def test_a_bound_that_rewards_contradict_is_said_once(belief: Belief) -> None:
         again.learn(X, y)
 
 
+def test_rows_are_learned_even_if_the_warning_is_raised() -> None:
+    belief = Poisson(1, mean_bound=2.0)
+    X, y = np.linspace(0.0, 1.0, 50)[:, None], np.full(50, 9.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(coaf.AssumptionWarning):
+            belief.learn(X, y)
+    assert belief.rows == 50
+
+
 def test_counts_that_vary_more_than_poissons() -> None:
     """The dispersion of variances μ + μ²/4 and of μ, to a fifth, from 2,000 rows."""
     rng = np.random.default_rng(0)

@@ -239,8 +239,8 @@ class Unitless:
         """Add any number of rows."""
         rows, new = self._checked(features, rewards, groups), copy(self)
         new._take(rows)
-        new._compare(rows)
         self._become(new)
+        self._compare(rows)  # last, as a warning may be raised
 
     def refit(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None
@@ -258,8 +258,8 @@ class Unitless:
         new._fit(rows)
         new._drop()
         new._beyond = (0.0, 0.0)
-        new._compare(rows)
         self._become(new)
+        self._compare(rows)
 
     def forget(self, factor: float) -> None:
         """Let the rows learned count `factor` of what they did; units stay."""
