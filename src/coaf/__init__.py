@@ -21,7 +21,7 @@ from coaf.bandit.beliefs import (
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.budget import Budget
 from coaf.bandit.choose import choose_belief
-from coaf.bandit.explore import Explore
+from coaf.bandit.explore import Explore, load
 from coaf.bandit.faults import AssumptionWarning, BeliefError, BeliefWarning
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
@@ -88,6 +88,7 @@ __all__ = [
     "choose_belief",
     "compare",
     "cryoem",
+    "load",
     "play",
     "start_from",
     "warm",

@@ -46,6 +46,11 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
     ...
     ValueError: rewards[1] is nan; every entry must be a finite number
     """
+    if hasattr(value, "toarray"):
+        raise ValueError(
+            f"{name} is a sparse matrix, which this library does not take: give {name}.toarray(), "
+            "or fewer columns, as sklearn's TruncatedSVD makes them"
+        )
     try:
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -91,19 +96,32 @@ def number(name: str, value: Any, *, low: float | None = None, above: float | No
 
 
 def mask(name: str, value: Any, n: int) -> BoolArray:
-    """Return `value` as a read-only boolean mask over `n` arms.
+    """Return `value`, a mask or the numbers of arms, as a read-only boolean mask over `n` arms.
 
     Examples
     --------
     >>> mask("chosen", [True, False], 3)
     Traceback (most recent call last):
     ...
-    ValueError: chosen must be a boolean mask over 3 arms, got shape (2,) of bool
+    ValueError: chosen must be a boolean mask over 3 arms or their numbers, got shape (2,) of bool
+    >>> mask("chosen", [2, 0], 3)
+    array([ True, False,  True])
     """
     array = np.array(value)
+    if array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0 < n):
+        numbers = array.astype(np.int64)
+        if len(np.unique(numbers)) < len(numbers):
+            raise ValueError(f"{name} names an arm twice; if it is a mask, give booleans")
+        bad = (numbers < 0) | (numbers >= n)
+        if bad.any():
+            at = int(bad.argmax())
+            raise ValueError(f"{name}[{at}] is {numbers[at]}; the round has arms 0 to {n - 1}")
+        array = np.zeros(n, dtype=np.bool_)
+        array[numbers] = True
     if array.shape != (n,) or (array.dtype != np.bool_ and n > 0):
         raise ValueError(
-            f"{name} must be a boolean mask over {n} arms, got shape {array.shape} of {array.dtype}"
+            f"{name} must be a boolean mask over {n} arms or their numbers, got shape "
+            f"{array.shape} of {array.dtype}"
         )
     array = array.astype(np.bool_)
     array.setflags(write=False)

@@ -1,6 +1,6 @@
 """Baselines: a fixed cut, and taking everything."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -57,6 +57,7 @@ class Threshold(Policy):
     ) -> None:
         index = Upper() if index is None else index
         self.cut = number("cut", cut)
+        self.rule = f"those whose estimate is above the cut of {self.cut:g}"
         super().__init__(belief=belief, index=index, **shared)
         self.fresh: Callable[[int], Belief] = ScaleFree
         if belief is None and index.needs_belief and dim is not None:
@@ -104,6 +105,10 @@ class Threshold(Policy):
         choice = best(0.0, shifted, round.latency, round.actions, round.groups, work=work)
         return _unpriced(choice, estimates)
 
+    def _described(self) -> Iterator[str]:
+        yield f"cut {self.cut:g}"
+        yield from super()._described()
+
     def _settings(self) -> dict[str, Any]:
         return {"cut": self.cut, "fresh": _FRESH[self.fresh]}
 
@@ -129,6 +134,7 @@ class TakeAll(Policy):
     """
 
     kind = "take-all"
+    rule = "all that is allowed"
 
     def __init__(self, **shared: Any) -> None:
         shared.setdefault("belief", None)

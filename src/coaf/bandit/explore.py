@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import comb
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from coaf.bandit.groups import Groups, innermost
 from coaf.bandit.index import Index
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
+from coaf.bandit.saved import read
 from coaf.bandit.state import entry, kind_of, seal, unseal
 from coaf.bandit.stepwise import Stepwise
 from coaf.bandit.subsets import as_mask, as_tuple
@@ -250,6 +252,9 @@ class Explore(Policy):
         """As the policy does."""
         self.policy.refit(features, rewards, groups)
 
+    def __repr__(self) -> str:
+        return f"<Explore: {self.share:g} of {self.policy!r}>"
+
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
         return seal(
@@ -260,9 +265,25 @@ class Explore(Policy):
     def restore(cls, state: Mapping[str, Any] | str, *, belief: type[Belief] | None = None) -> Self:
         """The policy that `state` was taken from."""
         state = unseal(cls.kind, state)
-        saved = entry(state, "policy")
-        kind, _ = kind_of(saved, "policy")
-        if kind not in _POLICIES:
-            raise ValueError(f"state names an unknown policy {kind!r}")
-        policy = _POLICIES[kind].restore(saved, belief=belief)
+        policy = restore_policy(entry(state, "policy"), belief=belief)
         return cls(policy, entry(state, "share"), seed=entry(state, "seed"))
+
+
+def restore_policy(state: Mapping[str, Any] | str, *, belief: type[Belief] | None = None) -> Policy:
+    """The policy, of whatever kind, that `state` was taken from."""
+    kind, state = kind_of(state, "policy")
+    kinds = _POLICIES | {Explore.kind: Explore}
+    if kind not in kinds:
+        raise ValueError(f"state names an unknown policy {kind!r}")
+    return kinds[kind].restore(state, belief=belief)
+
+
+def load(path: str | PathLike[str], *, belief: type[Belief] | None = None) -> Policy:
+    """The policy that was saved in a file by its `save`.
+
+    A belief of your own needs its class as `belief`, unless it is registered.
+    """
+    try:
+        return restore_policy(read(path), belief=belief)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

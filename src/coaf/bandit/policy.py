@@ -1,6 +1,6 @@
 """COAF (`alg: COAF`): take what is worth its time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Literal, Self
 
@@ -167,6 +167,10 @@ class COAF(Policy):
             visit.add(decision, executed, seconds)
             self._rate.update(visit)
         return visit.spent_seconds - before
+
+    def _described(self) -> Iterator[str]:
+        yield from super()._described()
+        yield type(self._rate).__name__
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -146,6 +146,8 @@ class Decision(NamedTuple):
         The probability of this very subset, given all before; None where it is not known exactly.
     instead
         What the policy itself had decided, where a round is decided by chance to find out.
+    rule
+        The reason of a policy that does not price time, as a sentence; empty for others.
     """
 
     round: Round
@@ -164,6 +166,12 @@ class Decision(NamedTuple):
     blind: bool = False
     propensity: float | None = None
     instead: "Decision | None" = None
+    rule: str = ""
+
+    @property
+    def arms(self) -> IntArray:
+        """The numbers of the arms to take, rising."""
+        return np.flatnonzero(self.chosen)
 
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""
@@ -185,6 +193,8 @@ class Decision(NamedTuple):
         fault = f" {self.fault}" if self.fault else ""
         if self.instead is not None:
             return f"Take {count} of {n}, by chance, to find out; else: {self.instead.why}"
+        if self.rule and not self.blind:
+            return f"Take {count} of {n}: {self.rule}{rest}.{fault}"
         if count == 0:
             return f"Take none of {n}: nothing here pays for its time, as {price}{rest}.{fault}"
         if self.blind:

@@ -1,8 +1,9 @@
 """The verbs that every policy has."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from coaf.bandit.history import History
 from coaf.bandit.index import Index, Noise, Upper
 from coaf.bandit.ledger import Ledger, arm_numbers, reward_values
 from coaf.bandit.problem import Decision, Round
+from coaf.bandit.saved import write
 from coaf.bandit.select import WORK, Selection, best
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.subsets import whole
@@ -66,6 +68,7 @@ class Policy:
     """
 
     kind = ""
+    rule = ""  # why arms are taken, if not because they pay for their time
 
     def __init__(
         self,
@@ -183,6 +186,11 @@ class Policy:
         Any number of threads may decide at once, on rounds that have keys, while none commits or
         learns.
         """
+        if not isinstance(round, Round):
+            raise TypeError(
+                f"round is a {type(round).__name__}; decide takes a Round, as "
+                "Round(features, latency=Additive(base=5.0, each=1.0))"
+            )
         name = self._ledger.new_id(round.key)
         faults: list[str] = []
         rate = self._price(round, name, faults)
@@ -219,6 +227,7 @@ class Policy:
             choice.lost,
             blind,
             1.0 if blind or not random else None,
+            rule=self.rule,
         )
 
     def _propensities(
@@ -258,8 +267,8 @@ class Policy:
         ----------
         decision
             What was decided.
-        executed : (n,)
-            The arms taken in fact, if not those chosen.
+        executed : (n,) or (k,)
+            The arms taken in fact, if not those chosen: a mask, or their numbers.
         seconds
             The time it took in fact, if measured.
         """
@@ -425,6 +434,22 @@ class Policy:
                 f"({error}): the {len(rewards)} rows were not learned, and can be given again"
             ) from error
         return None
+
+    def __repr__(self) -> str:
+        """What it is made of, and how far it is."""
+        parts = (*self._described(), f"{self._ledger.commits} commits")
+        return f"<{type(self).__name__}: {', '.join(parts)}>"
+
+    def _described(self) -> Iterator[str]:
+        """The parts that make a difference, for `repr`."""
+        if self._belief is not None:
+            yield f"{type(self._belief).__name__}({self._belief.dim})"
+        if self.index.needs_belief:
+            yield type(self.index).__name__
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the state to a file, whole or not at all: see `coaf.load`."""
+        write(path, self.state())
 
     def _settings(self) -> dict[str, Any]:
         """What a subclass adds to the state."""

@@ -1,5 +1,6 @@
 """Simulated problems, and how policies do in them."""
 
+from coaf.worlds.batch import Scene
 from coaf.worlds.classic import ContextualBandit, Mortal, SemiBandit, Types
 from coaf.worlds.compare import compare
 from coaf.worlds.optimum import Optimum, optimum, optimum_by_approximation
@@ -15,6 +16,7 @@ __all__ = [
     "Mortal",
     "Optimum",
     "Patches",
+    "Scene",
     "SemiBandit",
     "Surface",
     "Synthetic",

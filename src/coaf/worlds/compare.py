@@ -16,6 +16,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from importlib.util import find_spec
 from inspect import isfunction, ismethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,8 @@ def compare(
             raise ValueError(
                 f"policy {name!r} has dim={policy.belief.dim}, but the world has dim={world.dim}"
             )
+    if find_spec("xarray") is None:  # before the work, not after it
+        raise ModuleNotFoundError("compare needs xarray: pip install 'coaf[experiments]'")
     if rounds < 1 or replicates < 1:
         raise ValueError(f"rounds={rounds} and replicates={replicates} must be at least 1")
     if gamma_star is None:

@@ -1,0 +1,137 @@
+"""What people expect of any library: files, reprs, arms by number, errors that say what to give."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import coaf
+
+FEATURES = [[0.2, 0.9], [0.5, 0.1], [0.7, 0.7]]
+ROUND = coaf.Round(FEATURES, coaf.Additive(5.0, 1.0))
+
+
+def learned(policy: Any) -> Any:
+    decision = policy.decide(ROUND)
+    policy.commit(decision)
+    policy.learn(decision, decision.arms, np.arange(len(decision.arms)) + 0.5)
+    return policy
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        coaf.COAF(2),
+        coaf.COAF.paper(2),
+        coaf.Threshold(0.3),
+        coaf.TakeAll(),
+        coaf.Explore(coaf.COAF(2), 0.1),
+        coaf.Stepwise(coaf.Nested(2, family="gaussian")),
+    ],
+    ids=repr,
+)
+def test_a_policy_is_saved_and_loaded(policy: Any, tmp_path: Path) -> None:
+    learned(policy)
+    policy.save(tmp_path / "policy.json")
+    again = coaf.load(tmp_path / "policy.json")
+    assert type(again) is type(policy)
+    assert json.dumps(again.state()) == json.dumps(policy.state())
+    assert repr(again) == repr(policy)
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "policy.json"
+    coaf.TakeAll().save(path)
+    before = path.read_text()
+
+    def fails(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="no space"):
+        learned(coaf.COAF(2)).save(path)
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["policy.json"]
+
+
+def test_a_file_that_is_no_policy_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('{"coaf": "linear", "version": 3}')
+    with pytest.raises(ValueError, match=r"policy\.json: state names an unknown policy 'linear'"):
+        coaf.load(path)
+    path.write_text('{"coaf": "coaf", "ver')
+    with pytest.raises(ValueError, match=r"policy\.json: state is not complete JSON"):
+        coaf.load(path)
+
+
+def test_reprs_say_what_it_is_made_of() -> None:
+    assert repr(coaf.COAF(2)) == "<COAF: ScaleFree(2), Upper, Restarting, 0 commits>"
+    assert repr(learned(coaf.Threshold(0.3))) == (
+        "<Threshold: cut 0.3, ScaleFree(2), Upper, 1 commits>"
+    )
+    assert repr(coaf.TakeAll()) == "<TakeAll: 0 commits>"
+    assert repr(coaf.Explore(coaf.TakeAll(), 0.05)) == "<Explore: 0.05 of <TakeAll: 0 commits>>"
+
+
+def test_arms_by_number() -> None:
+    policy = coaf.COAF(2)
+    decision = policy.decide(ROUND)
+    assert decision.arms.tolist() == [0, 1, 2]
+    policy.commit(decision, executed=[2, 0])
+    with pytest.raises(ValueError, match=r"arms\[0\] is 1, which was not executed"):
+        policy.learn(decision, [1], [0.5])
+    policy.learn(decision, [0, 2], [0.5, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("executed", "message"),
+    [
+        ([0, 3], r"executed\[1\] is 3; the round has arms 0 to 2"),
+        ([-1], r"executed\[0\] is -1"),
+        ([1, 0, 1], "names an arm twice; if it is a mask, give booleans"),
+        ([0.5], "mask over 3 arms or their numbers"),
+        ([True], "mask over 3 arms or their numbers"),
+    ],
+)
+def test_arms_that_are_none(executed: Any, message: str) -> None:
+    policy = coaf.COAF(2)
+    with pytest.raises(ValueError, match=message):
+        policy.commit(policy.decide(ROUND), executed=executed)
+
+
+def test_nothing_executed() -> None:
+    policy = coaf.COAF(2)
+    policy.commit(policy.decide(ROUND), executed=[])
+    assert policy.pending() == []
+
+
+@pytest.mark.parametrize("given", [FEATURES, np.array(FEATURES), None, "round"])
+def test_what_is_no_round(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"decide takes a Round, as Round\(features"):
+        coaf.COAF(2).decide(given)
+
+
+def test_sparse_features_are_refused_with_what_works() -> None:
+    with pytest.raises(ValueError, match=r"sparse matrix.*features\.toarray\(\)"):
+        coaf.Round(sparse.csr_matrix(FEATURES), coaf.Additive(5.0, 1.0))
+
+
+def test_what_compare_needs_is_asked_for_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = coaf.worlds.Synthetic(dim=2)
+    monkeypatch.setattr(sys.modules["coaf.worlds.compare"], "find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'coaf\[experiments\]'"):
+        coaf.compare({"all": coaf.TakeAll()}, world, rounds=10**9)
+
+
+def test_baselines_do_not_speak_of_a_price_of_time() -> None:
+    cut = coaf.Threshold(0.5, index=coaf.Truth(lambda features: features[:, 0]))
+    assert cut.decide(ROUND).why == (
+        "Take 1 of 3: those whose estimate is above the cut of 0.5; the best arm left is "
+        "estimated at 0.5."
+    )
+    assert coaf.TakeAll().decide(ROUND).why == "Take 3 of 3: all that is allowed."
