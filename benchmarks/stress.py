@@ -330,7 +330,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=24)
     parser.add_argument("--first", type=int, default=0, help="The first replicate.")
-    parser.add_argument("--scaled", type=int, default=24, help="Replicates at other scales.")
+    parser.add_argument("--scaled", type=int, default=6, help="Replicates at other scales.")
     parser.add_argument("--stuck", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", choices=list(SETS), help="One of the sets.")

@@ -52,7 +52,8 @@ def answers(policy: Policy, rounds: list[Round]) -> dict[str | None, list[Any]]:
 
 def parts(decision: Decision) -> list[Any]:
     """All of it but its round; what was decided before chance came in, too."""
-    own = [None if part is None else np.asarray(part).tolist() for part in decision[1:-1]]
+    bare = decision._replace(instead=None)
+    own = [None if part is None else np.asarray(part).tolist() for part in bare[1:]]
     return [*own, None if decision.instead is None else parts(decision.instead)]
 
 
