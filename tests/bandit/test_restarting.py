@@ -49,6 +49,27 @@ def test_a_change_of_times_is_noticed_within_sixty_visits(factor: float) -> None
     assert abs(slow[1560] - 0.4 / factor) > 3.0 * abs(values[1560] - 0.4 / factor)
 
 
+def test_runs_of_good_and_poor_rounds_soon_ring_no_more() -> None:
+    """Forty visits in a row bring 1 or 7: from visit 2,000 on, the ratio is mostly that of all."""
+    rng = np.random.default_rng(6)
+    runs = rng.integers(0, 2, 250).repeat(40)
+    rewards, seconds = rng.gamma(4.0, (1.0 + 6.0 * runs) / 4.0), np.full(10_000, 10.0)
+    values = np.array(live(Restarting(), rewards, seconds))[2000:]
+    assert np.median(np.abs(values / 0.4 - 1.0)) < 0.2
+
+
+def test_changes_that_come_again_are_noticed_again() -> None:
+    """Every 1,500 visits: each time the ratio is within a third of the new one after 60 visits."""
+    rng = np.random.default_rng(7)
+    rewards, seconds = rng.gamma(4.0, 1.0, 12_000), rng.uniform(8.0, 12.0, 12_000)
+    dear = np.arange(12_000) // 1500 % 2 == 1
+    seconds[dear] *= 5.0
+    values = live(Restarting(), rewards, seconds)
+    for change in range(1500, 12_000, 1500):
+        right = 0.08 if dear[change] else 0.4
+        assert values[change + 60] == pytest.approx(right, rel=1 / 3)
+
+
 def test_when_nothing_pays_any_more_the_rate_falls_to_a_tenth_within_a_few_rounds() -> None:
     """At five times the price of a second no arm is worth its time: visits bring 0."""
     rng = np.random.default_rng(2)

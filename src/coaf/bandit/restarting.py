@@ -11,6 +11,8 @@ from coaf.bandit.state import entry
 
 SLACK = 0.5  # standard deviations by which gaps may be off at no charge
 ALARM = 12.0  # standard deviations, summed up beyond the slack, that are no chance
+WARY = 2.0  # what the alarm is raised by when it has rung
+CALM = 0.999  # what is left of that a visit later
 CLIP = 3.0  # standard deviations that a single visit counts for at most
 
 
@@ -27,14 +29,16 @@ class Sums(NamedTuple):
     low_seconds: float = 0.0
     squares: float = 0.0  # of gaps
     gaps: float = 0.0
+    alarm: float = ALARM  # what a sum must exceed for the next restart
 
 
-Ten = tuple[float, float, float, float, float, float, float, float, float, float]
+Eleven = tuple[float, float, float, float, float, float, float, float, float, float, float]
 
 
-def one_visit_later(sums: Ten, reward: float, seconds: float) -> Ten:
+def one_visit_later(sums: Eleven, reward: float, seconds: float) -> Eleven:
     """The sums with a visit more. The compiled replicates compile this too."""
-    R, T, high, high_R, high_T, low, low_R, low_T, squares, gaps = sums
+    R, T, high, high_R, high_T, low, low_R, low_T, squares, gaps, alarm = sums
+    alarm = ALARM + CALM * (alarm - ALARM)
     if T > 0.0:
         gap = seconds * (R / T) - reward
         if squares > 0.0:
@@ -45,12 +49,12 @@ def one_visit_later(sums: Ten, reward: float, seconds: float) -> Ten:
                 high, high_R, high_T = 0.0, 0.0, 0.0
             if low <= 0.0:
                 low, low_R, low_T = 0.0, 0.0, 0.0
-            if high > ALARM:
-                return high_R, high_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            if low > ALARM:
-                return low_R, low_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            if high > alarm:
+                return high_R, high_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, WARY * alarm
+            if low > alarm:
+                return low_R, low_T, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, WARY * alarm
         squares, gaps = squares + gap * gap, gaps + 1.0
-    return R + reward, T + seconds, high, high_R, high_T, low, low_R, low_T, squares, gaps
+    return R + reward, T + seconds, high, high_R, high_T, low, low_R, low_T, squares, gaps, alarm
 
 
 class Restarting:
@@ -61,6 +65,10 @@ class Restarting:
     12, which chance hardly ever does, all before it began to grow is forgotten. Gaps rest on
     estimates and on latencies, and these are known beforehand: a change of times shows within a
     few rounds, however late rewards come. Blind visits do not count.
+
+    Where rounds that follow each other are alike, good ones come in runs and so do poor ones, which
+    looks like a change though it is none. So each restart doubles what the next one takes, and that
+    fades over a thousand visits: a change in a while is seen at once, runs soon ring no more.
 
     Parameters
     ----------

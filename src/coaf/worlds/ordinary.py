@@ -35,6 +35,9 @@ class Ordinary:
         What all times of a round are multiplied by, from its number.
     actions
         Which subsets are allowed.
+    alike, shift
+        So many rounds in a row resemble each other: all their arms have the same normal shift, with
+        these standard deviations of each feature.
     unit
         What all rewards are multiplied by.
     spoiled
@@ -58,6 +61,8 @@ class Ordinary:
     each: float = 1.0
     pace: Callable[[int], float] = lambda number: 1.0
     actions: Actions = AnySubset()  # noqa: RUF009 (it has no state)
+    alike: int = 1
+    shift: tuple[float, ...] = ()
     unit: float = 1.0
     spoiled: int | None = None
 
@@ -72,6 +77,10 @@ class Ordinary:
             n = int(times.integers(self.arms[0], self.arms[1], endpoint=True))
             base, pace = float(times.uniform(*self.base)), self.pace(j)
             X = self.features(looks, j, n)
+            if self.shift:
+                if j % self.alike == 0:
+                    shift = np.array(self.shift) * looks.normal(size=self.dim)
+                X = X + shift
             mu = self.mean(X)
             y = self.rewards(luck, mu)
             if j == self.spoiled:
@@ -89,6 +98,7 @@ class Ordinary:
             self,
             features=lambda rng, j, n: looks(rng, j, n) * by,
             mean=lambda X: mean(X / by),
+            shift=tuple((by[: len(self.shift)] * self.shift).tolist()),
             pace=lambda j: seconds * pace(j),
             unit=rewards * self.unit,
         )

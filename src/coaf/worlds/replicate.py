@@ -41,7 +41,7 @@ from coaf.bandit.compiled.scale_free import (
 )
 from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rate import robbins_monro
-from coaf.bandit.restarting import one_visit_later
+from coaf.bandit.restarting import Sums, one_visit_later
 
 UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)  # indices; the last is `Upper` of a `ScaleFree`
 # Rates, and two baselines.
@@ -52,6 +52,7 @@ INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(6)
 
 _step = compiled(robbins_monro)
 _one_visit_later = compiled(one_visit_later)
+FRESH = tuple(Sums())
 
 
 @compiled
@@ -130,7 +131,7 @@ def run(
     dp, lanes = columns(M), costs.shape[1]
     rate, floor, spent, earned = rates[INITIAL], 0.0, 0.0, 0.0
     most, least = 1.0, math.inf
-    sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    sums = FRESH
     ones, nothing = np.ones((1, lanes)), np.zeros(0)
     unit = block(ones)
     size = int(rates[SIZE])
