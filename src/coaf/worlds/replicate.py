@@ -41,7 +41,7 @@ from coaf.bandit.compiled.scale_free import (
 )
 from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rate import robbins_monro
-from coaf.bandit.restarting import Sums, one_visit_later
+from coaf.bandit.restarting import Eleven, Sums, one_visit_later
 
 UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)  # indices; the last is `Upper` of a `ScaleFree`
 # Rates, and two baselines.
@@ -52,7 +52,7 @@ INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(6)
 
 _step = compiled(robbins_monro)
 _one_visit_later = compiled(one_visit_later)
-FRESH = tuple(Sums())
+FRESH: Eleven = (*Sums(),)
 
 
 @compiled
