@@ -1,11 +1,25 @@
 """Sphinx settings."""
 
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+import reference
+
+reference.name_arrays()
 import coaf
 
 project = "coaf"
 author = "the coaf developers"
 release = coaf.__version__
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "reference",
+]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
@@ -26,3 +40,19 @@ exclude_patterns = [
 ]
 html_theme = "furo"
 html_title = "coaf"
+
+# One file with everything in it, fonts too, so that no page asks a network for formulas.
+_mathjax = find_spec("sphinx-mathjax-offline")
+assert _mathjax is not None, "pip install sphinx-mathjax-offline"
+assert _mathjax.origin is not None
+html_static_path = [str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js")]
+mathjax_path = "tex-svg.js"
+
+# Docstrings write names and code in single backticks; those that are known become links.
+default_role = "py:obj"
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 90
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as parameters are
