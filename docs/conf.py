@@ -7,8 +7,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 import reference
 
-reference.name_arrays()
-import coaf
+reference.name_arrays()  # before anything that has them in its signatures is imported
+import coaf  # noqa: E402
 
 project = "coaf"
 author = "the coaf developers"
@@ -19,11 +19,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "reference",
+    "architecture",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
 exclude_patterns = [
+    "_ext",
     "_build",
     "study_results.md",
     "stress_results.md",
@@ -51,8 +53,10 @@ mathjax_path = "tex-svg.js"
 # Docstrings write names and code in single backticks; those that are known become links.
 default_role = "py:obj"
 python_use_unqualified_type_names = True
-maximum_signature_line_length = 90
+maximum_signature_line_length = 76
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
+napoleon_use_param = False  # what stands for a type in our docstrings is a shape
 napoleon_use_rtype = False
+napoleon_attr_annotations = False  # signatures have the types
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as parameters are

@@ -82,7 +82,13 @@ def _skip(
 
 
 def _shown(
-    _app: Sphinx, _what: str, _name: str, _value: Any, _options: Any, given: str | None, returned: str
+    _app: Sphinx,
+    _what: str,
+    _name: str,
+    _value: Any,
+    _options: Any,
+    given: str | None,
+    returned: str,
 ) -> tuple[str, str] | None:
     """A default that is made anew each time is no Python, and the signature could not be read."""
     if given is None or "<factory>" not in given:
@@ -90,10 +96,15 @@ def _shown(
     return given.replace("<factory>", "..."), returned
 
 
-def _no_type(
-    _app: Sphinx, what: str, _name: str, _value: Any, _options: Any, lines: list[str]
+def _own_words(
+    _app: Sphinx, what: str, _name: str, value: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Napoleon takes what a property's first line has before a colon for its type."""
+    """Napoleon takes what a property's first line has before a colon for its type.
+
+    And a constant has no docstring but that of its type, which says nothing of it.
+    """
+    if what == "data" and getattr(value, "__doc__", None) == type(value).__doc__:
+        lines.clear()
     if what in ("attribute", "data", "property"):
         lines[:0] = ["..", ""]  # an empty comment
 
@@ -102,6 +113,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.coaf_homes = _homes()  # type: ignore[attr-defined]
     app.connect("missing-reference", _link)
     app.connect("autodoc-process-signature", _shown)
-    app.connect("autodoc-process-docstring", _no_type, priority=400)  # before Napoleon
+    app.connect("autodoc-process-docstring", _own_words, priority=400)  # before Napoleon
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
