@@ -53,7 +53,7 @@ mathjax_path = "tex-svg.js"
 # Docstrings write names and code in single backticks; those that are known become links.
 default_role = "py:obj"
 python_use_unqualified_type_names = True
-maximum_signature_line_length = 76
+maximum_signature_line_length = 56
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 napoleon_use_param = False  # what stands for a type in our docstrings is a shape

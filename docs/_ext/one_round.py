@@ -39,7 +39,7 @@ class Watch:
         self._seen: set[tuple[str, str]] = set()
 
     def enter(self, module: str, function: str) -> None:
-        above = self._stack[-1] if self._stack else {"module": "", "depth": -1}
+        above: Call = self._stack[-1] if self._stack else {"module": "", "depth": -1}
         if module == above["module"]:
             self._stack.append(above)
             return

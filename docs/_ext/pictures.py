@@ -132,7 +132,7 @@ def _spans(names: Sequence[str], imports: dict[tuple[str, str], int]) -> dict[Sp
 def _arrows(
     labels: Sequence[str],
     spans: dict[Span, Span],
-    edges: Sequence[Span | tuple[float, float]],
+    edges: Sequence[tuple[float, float]],
     x: float,
     out: float,
     step: float,
@@ -142,7 +142,7 @@ def _arrows(
     for (i, j), (down, up) in spans.items():
         at = [edges[k][0] + ports[k, (i, j)] * (edges[k][1] - edges[k][0]) for k in (i, j)]
         start, end = at if down else at[::-1]
-        lane = x + out * (12.0 + step * lanes[i, j])
+        lane = x + out * (max(12.0, step) + step * lanes[i, j])
         told = _tell(labels[i], labels[j], down, up)
         parts.append(_detour(x, start, lane, end, told, bool(down and up)))
         if step > LANE:  # there is room for the number
@@ -193,7 +193,7 @@ def draw_rooms(house: House) -> str:
     names = [room.name for room in house.rooms]
     spans = _spans(names, house.imports)
     step = 30.0
-    x = 14.0 + step * (1 + max(_lanes(spans).values(), default=0))
+    x = 4.0 + step * (1 + max(_lanes(spans).values(), default=0))
     parts, edges, y = [], [], 1.0
     for room in house.rooms:
         drawn, height = _room(room, x, y)

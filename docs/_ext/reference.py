@@ -67,7 +67,8 @@ def _link(
     known: dict[str, str] = app.coaf_homes  # type: ignore[attr-defined]
     name = known.get(target)
     if name is None and "." not in target:  # as a docstring has it, from another room
-        name = next((public for public in known.values() if public.endswith(f".{target}")), None)
+        names = [public for public in known.values() if public.endswith(f".{target}")]
+        name = names[0] if len(names) == 1 else None
     if node.get("refdomain") != "py" or name is None:
         return None
     domain = env.domains["py"]
