@@ -29,7 +29,8 @@ class Scale:
     l_min, l_max
         The least and greatest latency of any action in any round.
     mean_bound, noise
-        |mean reward| ≤ `mean_bound`, and rewards are `noise`-subgaussian; the paper has 1 and 1.
+        Mean rewards lie within ±`mean_bound`, and rewards are `noise`-subgaussian; the paper has 1
+        and 1.
 
     Examples
     --------
