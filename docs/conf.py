@@ -26,3 +26,5 @@ exclude_patterns = [
 ]
 html_theme = "furo"
 html_title = "coaf"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
