@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_build" not in page.parts]
 HIDDEN = "<!-- python\n"
 COMMANDS = ("coaf", "make", "pip", "python")
+READERS: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "json": json.loads}
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def of(*languages: str) -> list[Block]:
 
 
 def test_every_block_is_of_a_kind_that_is_checked() -> None:
-    known = {"python", "hidden", "text", "sh", "console", "dockerfile", "toml", "json"}
+    known = {"python", "hidden", "text", "sh", "console", "dockerfile", *READERS}
     unknown = [
         f"{block}: {block.language!r}"
         for block in BLOCKS
@@ -70,6 +71,8 @@ def test_every_block_is_of_a_kind_that_is_checked() -> None:
         and not re.match(r"\{(toctree|include)\}", block.language)  # Sphinx checks these
     ]
     assert not unknown
+    for block in of(*READERS):
+        READERS[block.language](block.text)
 
 
 def test_text_follows_the_python_that_prints_it() -> None:
@@ -103,11 +106,6 @@ def test_python_runs_and_prints_what_is_shown(
             printed = held.getvalue()
         elif block.language == "text":
             assert printed == block.text, f"{block} is not what was printed"
-
-
-@pytest.mark.parametrize("block", of("toml", "json"), ids=str)
-def test_data_can_be_read(block: Block) -> None:
-    (tomllib.loads if block.language == "toml" else json.loads)(block.text)
 
 
 def commands_of(block: Block) -> Iterator[str]:
