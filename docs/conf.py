@@ -47,7 +47,7 @@ html_title = "coaf"
 _mathjax = find_spec("sphinx-mathjax-offline")
 assert _mathjax is not None, "pip install sphinx-mathjax-offline"
 assert _mathjax.origin is not None
-html_static_path = [str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js")]
+html_static_path = ["_static", str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js")]
 mathjax_path = "tex-svg.js"
 
 # Docstrings write names and code in single backticks; those that are known become links.
@@ -60,3 +60,4 @@ napoleon_use_param = False  # what stands for a type in our docstrings is a shap
 napoleon_use_rtype = False
 napoleon_attr_annotations = False  # signatures have the types
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as parameters are
+html_css_files = ["pages.css"]
