@@ -10,7 +10,8 @@ import pytest
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 ROOMS = ("coaf", "coaf.worlds", "coaf.cryoem")
 # Pages whose names are public, too: what others may bring, and the bounds.
-CONTRACTS = "\n".join((DOCS / page).read_text("utf-8") for page in ("extending.md", "bounds.md"))
+PAGES = ("extending.md", "howto/own_model.md", "bounds.md")
+CONTRACTS = "\n".join((DOCS / page).read_text("utf-8") for page in PAGES)
 DIRECTIVE = re.compile(r"^\.\. auto\w+:: (\S+)$", re.MULTILINE)
 DOTTED = re.compile(r"`(coaf(?:\.\w+)+)")
 IMPORTED = re.compile(r"^from (coaf[\w.]*) import (.+)$", re.MULTILINE)
