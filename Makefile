@@ -4,18 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+PYTHONS ?= python3.11 python3.12 python3.13
 YARDSTICK := $(wildcard ../shared/limit/coaf.c)
 
-.PHONY: run test check bench soak docs study stress lowest clean
+.PHONY: run test check bench soak docs study stress lowest pythons wheelhouse clean
 
 # Tests run in as many processes as there are cores, so each gets one thread of linear algebra.
-test check soak lowest: export OPENBLAS_NUM_THREADS ?= 1
+test check soak lowest pythons: export OPENBLAS_NUM_THREADS ?= 1
 
 run: $(READY)
 	$(BIN)/coaf run
 
 test: $(READY) $(PEERS)
-	$(BIN)/pytest -n auto -m "not soak"
+	$(BIN)/pytest -n auto -m "not soak" --cov=coaf --cov-report=
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -46,6 +47,27 @@ lowest:
 	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable .
 	.venv-lowest/bin/python -m pytest -n auto -m "not soak"
 
+# Every Python that pyproject.toml names and this machine has; of the others, the types.
+pythons: $(READY)
+	@for python in $(PYTHONS); do \
+	  version=$${python##*python}; venv=.venv-$$version; \
+	  $(BIN)/mypy --python-version $$version || failed="$$failed $$version (types)"; \
+	  if ! $$python -c '' 2>/dev/null; then absent="$$absent $$version"; continue; fi; \
+	  $$python -m venv $$venv && \
+	  $$venv/bin/python -m pip install --quiet --requirement requirements.lock && \
+	  $$venv/bin/python -m pip install --quiet --no-deps --editable . && \
+	  $$venv/bin/python -m pytest -n auto -m "not soak" && passed="$$passed $$version" || \
+	  failed="$$failed $$version"; \
+	done; \
+	echo "passed:$${passed:- none}; failed:$${failed:- none}; not on this machine:$${absent:- none}"; \
+	test -z "$$failed"
+
+# All it takes to install without internet; the second line installs it so, and decides.
+wheelhouse: $(READY)
+	rm -rf wheelhouse
+	$(BIN)/python tools/wheelhouse.py wheelhouse
+	COAF_WHEELHOUSE=$(CURDIR)/wheelhouse $(BIN)/pytest -m soak tests/test_wheelhouse.py
+
 # Everything at the versions of the lock file.
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit("coaf needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
@@ -60,4 +82,4 @@ $(PEERS): $(READY)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest out docs/_build
+	rm -rf $(VENV) .venv-* out wheelhouse docs/_build .coverage*

@@ -1,3 +1,3 @@
-"""The version, where every room can read it."""
+"""The version, where every room can read it; the only place that states it by hand."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
