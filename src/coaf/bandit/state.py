@@ -36,7 +36,8 @@ _NEW: dict[int, dict[str, Any]] = {
 }
 _NEW_INSIDE: dict[str, dict[str, Any]] = {
     "ledger": {"seconds": 0.0, "given_up": 0, "expiry": [None, None]},
-    "visit": {"blind": False},
+    "visit": {"blind": False, "overrun": 0.0, "otherwise": False},
+    "rate": {"visits": [0, 0]},
 }
 _CLASSES = {
     name: value
