@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,3 +46,25 @@ def test_the_lead_is_paired() -> None:
 def test_one_grid_has_no_interval(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="seeds is 1"):
         reproduce(out=tmp_path, seeds=1)
+
+
+def test_interrupted_it_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need coaf[experiments]")
+
+    def stop(stage: str, count: int, total: int | None) -> None:
+        if count == 1:
+            raise KeyboardInterrupt
+
+    done: list[int] = []
+    settings: dict[str, Any] = {"seeds": 2, "hours": 0.05, "workers": 1}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(out=tmp_path, **settings, watch=stop)
+    assert len(list(tmp_path.rglob("unfinished/*/*.npy"))) == 1
+    summary = reproduce(
+        out=tmp_path, **settings, watch=lambda stage, count, total: done.append(count)
+    )
+    assert done == [1, 2, 3, 4]
+    assert not (tmp_path / "unfinished").exists()
+    whole = reproduce(out=tmp_path / "whole", **settings)
+    for key in ("claims", "experiments"):
+        assert summary[key] == whole[key]

@@ -1,8 +1,9 @@
 """The paper's regret bounds as functions: as printed, and repaired where the proofs slip.
 
-`docs/bounds.md` gives every slip, its counter-example and the argument of its repair. In short, the
-repaired forms bound the *expected* regret (`eqdef: regret`), count k(T) + 1 rounds (which is a
-stopping time; k(T) is not), and do not change with the unit of time.
+`docs/proofs.md` proves the repaired forms and marks every step that differs from the paper's;
+`docs/bounds.md` is the summary. In short, the repaired forms bound the *expected* regret (`eqdef:
+regret`), count k(T) + 1 rounds (which is a stopping time; k(T) is not), and do not change with the
+unit of time.
 """
 
 import math
@@ -28,7 +29,8 @@ class Scale:
     l_min, l_max
         The least and greatest latency of any action in any round.
     mean_bound, noise
-        |mean reward| ≤ `mean_bound`, and rewards are `noise`-subgaussian; the paper has 1 and 1.
+        Mean rewards lie within ±`mean_bound`, and rewards are `noise`-subgaussian; the paper has 1
+        and 1.
 
     Examples
     --------

@@ -110,7 +110,7 @@ class Setup(ByFields):
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class ByCount(ByFields):
-    """base + by_count[|A|]: only the number of arms matters, in any way.
+    """base + by_count[k] for k arms: only the number of arms matters, in any way.
 
     Examples
     --------

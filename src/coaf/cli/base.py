@@ -1,24 +1,48 @@
-"""What the commands share: the application, where they print, and how they fail."""
+"""What the commands share: the application, and how it fails."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from typer.core import TyperCommand, TyperGroup
 
 import coaf
+from coaf.cli.terminal import errors, never_fail_to_encode, say
+
+INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
+ROOM_FOR_BOXES = 70  # columns; in fewer, boxes around help cut its words
+
+
+class Commands(TyperGroup):
+    """All commands: they print on any terminal, and Ctrl-C ends them with a sentence."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command, as from a shell."""
+        never_fail_to_encode()
+        if Console().width < ROOM_FOR_BOXES:
+            _without_boxes(self)
+        return super().main(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command whose line was read."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # outside of `work`, which has more to say
+            say("Stopped. No work was under way.", to=errors)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _without_boxes(group: TyperGroup) -> None:
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            _without_boxes(command)
+        elif isinstance(command, TyperCommand):
+            command.rich_markup_mode = None
+
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,13 +53,7 @@ reproduce = typer.Typer(
 )
 app.add_typer(reproduce, name="reproduce")
 
-console = Console()
-errors = Console(stderr=True)
-
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-
-# What bad input raises, told in a sentence. Anything else is a fault of ours, and shows where.
-BAD_INPUT = (OSError, ValueError, KeyError, ModuleNotFoundError)
 
 
 def _version(wanted: bool) -> None:
@@ -63,30 +81,5 @@ def needs(*modules: str, extra: str = "experiments") -> None:
 def fail(error: str | Exception) -> NoReturn:
     """Say what was wrong, and leave with 1."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    message = text if isinstance(error, str) else f"Error: {text}"
-    errors.print(message, markup=False, highlight=False)
+    say(text if isinstance(error, str) else f"Error: {text}", to=errors)
     raise typer.Exit(1)
-
-
-@contextmanager
-def bars(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
-    """A bar for each stage. What an earlier run had finished does not count as speed."""
-    with Progress(
-        TextColumn("{task.description:12}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=errors,
-        disable=quiet,
-        transient=True,
-    ) as shown:
-        tasks: dict[str, TaskID] = {}
-
-        def watch(stage: str, done: int, total: int | None) -> None:
-            if stage not in tasks:
-                tasks[stage] = shown.add_task(stage, completed=done, total=total)
-            shown.update(tasks[stage], completed=done, total=total)
-
-        yield watch

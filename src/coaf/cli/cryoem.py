@@ -5,53 +5,46 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from coaf.cli.base import BAD_INPUT, JsonFlag, bars, console, fail, needs, reproduce
+from coaf.cli.base import JsonFlag, needs, reproduce
+from coaf.cli.options import SEEDS, folder, number
+from coaf.cli.terminal import say, show
+from coaf.cli.work import work
 
 
 @reproduce.command()
 def cryoem(
-    seeds: Annotated[int, typer.Option(min=2, help="How many grids.")] = 20,
-    hours: Annotated[float, typer.Option(help="Of each session.")] = 3.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first grid.")] = 0,
+    seeds: Annotated[int, number("How many grids", low=2, high=100_000)] = 20,
+    hours: Annotated[float, number("Of each session", metavar="HOURS", above=0, high=10_000)] = 3.0,
+    seed: Annotated[int, number("Of the first grid", low=0, high=SEEDS)] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; all cores unless given.")
+        int | None, number("Processes; all cores unless given", low=1, high=1000)
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for report and figure.")] = Path("out/cryoem"),
+    out: Annotated[Path, folder("For report and figure.")] = Path("out/cryoem"),
     as_json: JsonFlag = False,
 ) -> None:
-    """Reproduce the cryo-EM experiments: COAF against the microscopist, with both rewards."""
-    needs("matplotlib")
-    from coaf.cryoem.reproduce import reproduce as whole  # loads numba, as does the next
-    from coaf.cryoem.reproduce import shown
+    """Reproduce the cryo-EM experiments: COAF against the microscopist, with both rewards.
 
-    try:
-        with bars(quiet=as_json) as watch:
-            summary = whole(
-                out=out, seeds=seeds, hours=hours, seed=seed, workers=workers, watch=watch
-            )
-    except BAD_INPUT as error:
-        fail(error)
+    A run that was interrupted goes on where it was when it is called again.
+    """
+    needs("matplotlib")
+    with work(quiet=as_json, out=out, resume=out / "unfinished") as watch:
+        from coaf.cryoem.reproduce import reproduce as whole  # loads numba, as does the next
+        from coaf.cryoem.reproduce import shown
+
+        summary = whole(out=out, seeds=seeds, hours=hours, seed=seed, workers=workers, watch=watch)
     if as_json:
         typer.echo(json.dumps(summary))
         return
-    console.print(f"Data: {summary['data']}", markup=False, highlight=False)
+    say(f"Data: {summary['data']}")
+    headings = ("policy", "collected", "95 % interval", "per hour", "holes exposed")
     for result in summary["experiments"].values():
-        table = Table(title=f"{result['counted']} in {hours:g} hours")
-        table.add_column("policy")
-        for heading in ("collected", "95 % interval", "per hour", "holes exposed"):
-            table.add_column(heading, justify="right")
+        rows = []
         for name, row in result["policies"].items():
-            held = row["collected"]
-            table.add_row(
-                name,
-                shown(held["value"]),
-                f"{shown(held['low'])} to {shown(held['high'])}",
-                shown(row["per_hour"]),
-                f"{row['exposed']:.0f}",
-            )
-        console.print(table)
+            value, low, high = (shown(row["collected"][key]) for key in ("value", "low", "high"))
+            hourly, exposed = shown(row["per_hour"]), f"{row['exposed']:.0f}"
+            rows.append((name, value, f"{low} to {high}", hourly, exposed))
+        show(f"{result['counted']} in {hours:g} hours", headings, rows)
     for claim in summary["claims"]:
-        console.print(f"{'held    ' if claim['held'] else 'NOT held'}  {claim['claim']}")
-    console.print(f"Report: {out / 'report.html'}", highlight=False)
+        say(f"{'held    ' if claim['held'] else 'NOT held'}  {claim['claim']}")
+    say(f"Report: {out / 'report.html'}")

@@ -4,7 +4,9 @@ import json
 
 import typer
 
-from coaf.cli.base import JsonFlag, app, console, errors
+from coaf.cli.base import JsonFlag, app
+from coaf.cli.terminal import errors, say
+from coaf.cli.work import work
 
 
 @app.command()
@@ -14,17 +16,21 @@ def warm(as_json: JsonFlag = False) -> None:
     The code is kept in the user's cache folder; XDG_CACHE_HOME or NUMBA_CACHE_DIR names another.
     Leaves with 1 if it could not be kept, as every start would compile it again.
     """
-    from coaf.worlds.warm import warm as whole  # loads numba
+    from coaf.bandit.kept.place import place
 
     if not as_json:
-        errors.print("Compiling, which takes about a minute the first time.")
-    done = whole()
+        say("Compiling, which takes about a minute the first time.", to=errors)
+    kept = place()
+    with work(quiet=True, resume=None if kept is None else kept.folder):
+        from coaf.worlds.warm import warm as whole  # loads numba
+
+        done = whole()
     if as_json:
         folder = None if done.folder is None else str(done.folder)
         found = {"folder": folder, "compiled": done.compiled, "seconds": done.seconds}
         typer.echo(json.dumps({**found, "kept": not done.lost, "lost": done.lost}))
     elif not done.lost:
-        console.print(str(done), markup=False, highlight=False, soft_wrap=True)
+        say(str(done))
     if done.lost:
-        errors.print(str(done), markup=False, highlight=False, soft_wrap=True)
+        say(str(done), to=errors)
         raise typer.Exit(1)

@@ -2,11 +2,9 @@
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +22,7 @@ from coaf.cryoem.grid import Shot
 from coaf.cryoem.prediction import prediction_belief, prediction_features, typical_patches
 from coaf.cryoem.recorded import Recording, Times, read_recording
 from coaf.cryoem.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.worlds.cluster import processes
 
 HOUR = 3600.0
 
@@ -252,10 +251,7 @@ def _parallel(
     if workers == 1:
         gather(map(one, tasks))
     else:
-        # Forking beside the thread of a progress bar can hang, so then processes start from
-        # nothing; without one, a script needs no guard around its main part.
-        context = None if progress is None else get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with processes(workers, fresh=progress is not None) as pool:  # a bar has a thread
             gather(pool.map(one, tasks, chunksize=max(1, min(8, len(tasks) // (4 * workers)))))
     return found
 

@@ -2,11 +2,12 @@
 
 import json
 import os
+import shutil
 import time
-from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Generator
+from concurrent.futures import as_completed
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from coaf.cryoem.collect import beside
 from coaf.cryoem.reward import GoodBelow, Particles, Reward
 from coaf.cryoem.session import Session
 from coaf.cryoem.simulator import Simulator
+from coaf.worlds.cluster import processes
 from coaf.worlds.statistics import Estimate, mean
+from coaf.worlds.unfinished import Unfinished, code
 
 Watch = Callable[[str, int, int | None], None]  # stage, done, of how many
 
@@ -72,7 +75,8 @@ def reproduce(
     """Play both experiments on `seeds` simulated grids, and write report and figures into `out`.
 
     Grids have the paper's times (12.09, 51.99 and 6.66 s on average), 40 squares, the measured
-    queue of scores, and a network's prediction beside the features of the pixels.
+    queue of scores, and a network's prediction beside the features of the pixels. Finished grids
+    are kept in `out/unfinished` until all is done, so that an interrupted run goes on from there.
     """
     from coaf.cryoem import reproduce_pages  # draws
 
@@ -81,7 +85,9 @@ def reproduce(
     number("hours", hours, above=0.0)
     out.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    found = _play(range(seed, seed + seeds), hours, workers, watch)
+    digest = code("bandit", "worlds", "cryoem")[:16]
+    unfinished = Unfinished(out / "unfinished" / f"{digest}-{float(hours)!r}")
+    found = _play(range(seed, seed + seeds), hours, unfinished, workers, watch)
     summary: dict[str, Any] = {
         "data": f"{seeds} simulated grids of {SQUARES} squares, seeds {seed} to {seed + seeds - 1}",
         "hours": hours,
@@ -94,28 +100,53 @@ def reproduce(
     files = reproduce_pages.write(out, summary, found)
     summary["files"] = [str(path) for path in files]
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(unfinished.folder, ignore_errors=True)
+    with suppress(OSError):  # another run of this folder may be unfinished yet
+        unfinished.folder.parent.rmdir()
     return summary
 
 
+Task = tuple[str, int, float]  # which experiment, on which grid, for how many hours
+
+
 def _play(
-    seeds: range, hours: float, workers: int | None, watch: Watch | None
+    seeds: range, hours: float, unfinished: Unfinished, workers: int | None, watch: Watch | None
 ) -> dict[str, list[Curves]]:
-    tasks = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
-    count = min(workers or os.cpu_count() or 1, len(tasks))
-    held: dict[tuple[str, int, float], Curves] = {}
-    # One worker is this process; others are fresh ones, as forking one with threads can hang.
-    pool: Executor
-    if count == 1:
-        pool = ThreadPoolExecutor(1)
-    else:
-        pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
-    with pool:
-        waiting = {pool.submit(play_grid, *task): task for task in tasks}
-        for done, future in enumerate(as_completed(waiting), start=1):
-            held[waiting[future]] = future.result()
-            if watch is not None:
-                watch("playing", done, len(tasks))
+    tasks: list[Task] = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
+    held: dict[Task, Curves] = {}
+    for task in tasks:
+        kept = unfinished.load(_file(task))
+        if kept is not None:
+            held[task] = Curves(kept[:, :-1], kept[:, -1])
+
+    def tell() -> None:
+        if watch is not None:
+            watch("playing", len(held), len(tasks))
+
+    tell()
+    left = [task for task in tasks if task not in held]
+    with closing(_played(left, workers)) as played:  # or its processes would outlive an interrupt
+        for task, curves in played:
+            held[task] = curves
+            unfinished.save(_file(task), np.column_stack([curves.collected, curves.exposed]))
+            tell()
     return {name: [held[name, seed, hours] for seed in seeds] for name in EXPERIMENTS}
+
+
+def _file(task: Task) -> str:
+    return f"{task[0]}-{task[1]}"
+
+
+def _played(tasks: list[Task], workers: int | None) -> Generator[tuple[Task, Curves], None, None]:
+    """Each task with its curves, as they are done. One worker is this process."""
+    count = min(workers or os.cpu_count() or 1, len(tasks))
+    if count <= 1:
+        yield from ((task, play_grid(*task)) for task in tasks)
+        return
+    with processes(count) as pool:
+        waiting = {pool.submit(play_grid, *task): task for task in tasks}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
 
 
 def play_grid(name: str, seed: int, hours: float) -> Curves:

@@ -3,8 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +15,7 @@ from coaf.cryoem.reward import Reward
 from coaf.cryoem.session import HOUR, Row, Session
 from coaf.cryoem.sim_again import again, draw_ahead
 from coaf.cryoem.simulator import Simulator
+from coaf.worlds.cluster import processes
 
 Tell = Callable[[str, int, int | None], None]  # stage, done, of how many
 
@@ -81,7 +80,6 @@ def _draw(simulator: Simulator, tell: Tell) -> None:
     count = len(simulator.squares())
     tell("drawing", 0, count)
     cores = min(os.cpu_count() or 1, count)
-    # Fresh processes: forking one that has threads can hang.
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+    with processes(cores) as pool:
         for done, _ in enumerate(draw_ahead(simulator, pool), start=1):
             tell("drawing", done, count)

@@ -1,8 +1,10 @@
-"""Where replicates are played: threads here, or a Dask cluster."""
+"""Where replicates are played: threads or processes here, or a Dask cluster."""
 
+import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import Any
 
 TIMEOUT = "20s"
@@ -47,6 +49,55 @@ def dask_executor(address: str) -> Iterator[Executor]:
         raise ConnectionError(f"no Dask scheduler answers at {address}: {error}") from error
     with client:
         yield _Scattering(client)
+
+
+class _Workers(ProcessPoolExecutor):
+    """Processes that Ctrl-C does not reach: it is for the one that started them to end them."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Run fn(*args) in a process; those that are missing are started now."""
+        with _interrupts_held():
+            return super().submit(fn, *args, **kwargs)
+
+    def end(self) -> None:
+        """End the processes, whatever they are doing."""
+        for process in list((self._processes or {}).values()):
+            process.terminate()
+        self.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A Ctrl-C waits until the end of the block, and processes started in it never hear of one."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows they ignore it once they are up
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def processes(count: int, *, fresh: bool = True) -> Iterator[Executor]:
+    """So many worker processes. If the block fails or is interrupted, they end at once.
+
+    Forking a process that has threads can hang, so they are `fresh` ones; without threads they need
+    not be, and then a script needs no guard around its main part.
+    """
+    context = get_context("spawn") if fresh else None
+    workers = _Workers(count, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        yield workers
+    except BaseException:
+        workers.end()
+        raise
+    workers.shutdown()
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Comparing policies over replicates: in parallel, with progress, and resumable."""
 
 import copy
-import functools
 import hashlib
 import json
 import os
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
     Executor,
     Future,
-    ProcessPoolExecutor,
     ThreadPoolExecutor,
     as_completed,
 )
@@ -26,9 +24,11 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.select import best
 from coaf.bandit.verbs import Policy
+from coaf.worlds.cluster import processes
 from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.optimum import least_gaps, optimum
 from coaf.worlds.play import play
+from coaf.worlds.unfinished import Unfinished, code
 from coaf.worlds.world import BulkWorld, World
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def compare(
     tasks = [(s, min(CHUNK, replicates - s)) for s in starts]
     store = None
     if resume is not None:
-        store = _Store(Path(resume) / _fingerprint(policies, world, rounds, gamma_star))
+        store = Unfinished(Path(resume) / _fingerprint(policies, world, rounds, gamma_star))
     parts: dict[int, FloatArray] = {}
     for first, count in tasks:
-        found = None if store is None else store.load(first, count)
-        if found is not None:
-            parts[first] = found
+        found = None if store is None else store.load(f"{first:07d}")
+        if found is not None and found.ndim == 4 and found.shape[1] >= count:
+            parts[first] = found[:, :count]
     done = len(parts)
     if progress is not None:
         progress(done, len(tasks))
@@ -123,7 +123,7 @@ def compare(
                 first = waiting[future]
                 parts[first] = future.result()
                 if store is not None:
-                    store.save(first, parts[first])
+                    store.save(f"{first:07d}", parts[first])
                 done += 1
                 if progress is not None:
                     progress(done, len(tasks))
@@ -199,8 +199,8 @@ def _executor(given: Executor | None, compiled: bool, tasks: int) -> Iterator[Ex
         yield given
         return
     workers = max(1, min(os.cpu_count() or 1, tasks))
-    kind = ThreadPoolExecutor if compiled or workers == 1 else ProcessPoolExecutor
-    with kind(max_workers=workers) as pool:
+    threads = compiled or workers == 1
+    with ThreadPoolExecutor(workers) if threads else processes(workers, fresh=False) as pool:
         yield pool
 
 
@@ -236,47 +236,14 @@ def _name(thing: object) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
-@functools.cache
-def _code() -> str:
-    """Results of another version of the code are another experiment's."""
-    rooms = (Path(__file__).parents[1] / name for name in ("bandit", "worlds"))
-    sources = sorted(path for room in rooms for path in room.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-
-
 def _fingerprint(
     policies: Mapping[str, Policy], world: World, rounds: int, gamma_star: float
 ) -> str:
     settings = [
-        _code(),
+        code("bandit", "worlds"),
         {name: _describe(policy) for name, policy in policies.items()},
         _describe(world),
         rounds,
         gamma_star,
     ]
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-
-
-class _Store:
-    """Finished tasks of one experiment in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def load(self, first: int, count: int) -> FloatArray | None:
-        """Replicates first to first + count, if as many were finished."""
-        path = self.folder / f"{first:07d}.npy"
-        if not path.exists():
-            return None
-        try:
-            found: FloatArray = np.load(path)
-        except (OSError, ValueError, EOFError):  # cut short, as by a power failure: play it again
-            return None
-        return found[:, :count] if found.ndim == 4 and found.shape[1] >= count else None
-
-    def save(self, first: int, part: FloatArray) -> None:
-        path = self.folder / f"{first:07d}.part"
-        with path.open("wb") as file:
-            np.save(file, part)
-        path.rename(path.with_suffix(".npy"))  # whole or not at all

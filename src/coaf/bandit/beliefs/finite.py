@@ -38,7 +38,7 @@ class Finite:
         Sub-Gaussian scale σ of a reward around its mean (at most half its range). Unless given, it
         is learned from how well the best function fits.
     mean_bound
-        The largest |mean reward| there is, if known: functions are cut off at ±mean_bound, which
+        How far from 0 mean rewards may lie, if known: functions are cut off at ±mean_bound, which
         brings none of them further from the truth.
     delta
         The set holds the truth ψ*, if it is in the list and `noise` is given, at all times at once
