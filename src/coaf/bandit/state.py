@@ -31,6 +31,7 @@ _NEW: dict[int, dict[str, Any]] = {
         "dispersion": 0.0,
         "beyond": [0.0, 0.0],
         "counts": None,
+        "earned": [0.0, 0],
         "warned": [],
     },
 }
