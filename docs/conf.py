@@ -47,7 +47,10 @@ html_title = "coaf"
 _mathjax = find_spec("sphinx-mathjax-offline")
 assert _mathjax is not None, "pip install sphinx-mathjax-offline"
 assert _mathjax.origin is not None
-html_static_path = ["_static", str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js")]
+html_static_path = [
+    "_static",
+    str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js"),
+]
 mathjax_path = "tex-svg.js"
 
 # Docstrings write names and code in single backticks; those that are known become links.

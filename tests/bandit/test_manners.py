@@ -135,3 +135,113 @@ def test_baselines_do_not_speak_of_a_price_of_time() -> None:
         "estimated at 0.5."
     )
     assert coaf.TakeAll().decide(ROUND).why == "Take 3 of 3: all that is allowed."
+
+
+def test_arms_have_names() -> None:
+    patch = coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), names=["a", "b", "c"])
+    policy, plain = coaf.COAF(2), coaf.COAF(2)
+    decision = policy.decide(patch)
+    assert decision.names == ("a", "b", "c")
+    policy.commit(decision, executed=["c", "a"])
+    policy.learn(decision, ["a"], [1.0])
+    with pytest.raises(ValueError, match=r"arms\[1\] is 'd', which names no arm of this round"):
+        policy.learn(decision, ["c", "d"], [1.0, 0.0])
+    with pytest.raises(ValueError, match=r"arms\[0\] is 1, which was not executed"):
+        policy.learn(decision, ["b"], [1.0])
+    policy.abandon(decision, ["c"])
+    same = plain.decide(ROUND)
+    assert same.names == ()
+    plain.commit(same, executed=[0, 2])
+    plain.learn(same, [0], [1.0])
+    plain.abandon(same)
+    assert policy.state() == plain.state()
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "a", "b"], [1, 2, 3], "abc"])
+def test_names_that_are_none_are_refused(names: Any) -> None:
+    with pytest.raises(ValueError, match="names"):
+        coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), names=names)
+
+
+def test_a_column_that_is_not_numbers_is_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"length": [1.5, 2.0], "genre": ["drama", "crime"]})
+    taken = coaf.Round(frame[["length"]], coaf.Additive(5.0, 1.0))
+    assert taken.features.tolist() == [[1.5], [2.0]]
+    with pytest.raises(ValueError, match="column 'genre' that is not numbers"):
+        coaf.Round(frame, coaf.Additive(5.0, 1.0))
+
+
+def test_a_key_is_enough_after_a_restart(tmp_path: Path) -> None:
+    """Decided again the round is decided otherwise; what was executed counts."""
+    patch = coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), key="first")
+    policy = coaf.COAF(belief=coaf.Linear(2), rate=coaf.Fixed(0.0))
+    policy.commit(policy.decide(patch))
+    policy.save(tmp_path / "policy.json")
+    again = coaf.load(tmp_path / "policy.json")
+    assert isinstance(again, coaf.COAF)
+    again._rate = coaf.Fixed(100.0)  # now nothing is worth its time
+    decision = again.decide(patch)
+    assert not decision.chosen.any()
+    again.learn(decision, [0, 1, 2], [1.0, 0.0, 1.0])
+    assert again.pending() == []
+
+
+def test_the_report_by_hand() -> None:
+    """Two rounds of three arms, all taken: 16 s in all, and three of six rewards are in."""
+    policy = coaf.COAF(belief=coaf.Linear(2, noise=0.1), rate=coaf.Fixed(0.0))
+    assert "0 rounds" in str(policy.report())
+    first = policy.decide(ROUND)
+    policy.commit(first)
+    second = policy.decide(ROUND)
+    policy.commit(second)
+    policy.learn(first, [0, 1, 2], [0.3, 0.2, 0.1])
+    report = policy.report()
+    assert (report.rounds, report.seconds, report.rewards) == (2, 16.0, 3)
+    assert report.earned == pytest.approx(0.6)
+    assert report.realised == pytest.approx(0.6 / 16.0)
+    assert (report.pending, report.missing, report.given_up) == (1, 3, 0)
+    assert report.price == 0.0
+    assert policy.belief is not None
+    means = np.clip(policy.belief.mean(ROUND.features), 0.0, None)
+    found = report.price_by_means
+    assert found is not None
+    taken = means > found
+    assert found == pytest.approx(means[taken].sum() / (5.0 + taken.sum()), rel=1e-9)
+    assert [b.came for b in report.calibration] == [
+        pytest.approx(r) for r in np.array([0.3, 0.2, 0.1])[np.argsort(first.estimates)]
+    ]
+    assert (report.at_bound, report.of) == (int(2 * (first.estimates >= 1.0).sum()), 6)
+    policy.correct(first, [0], [0.4], previous=[0.3])
+    policy.abandon(second)
+    report = policy.report()
+    assert report.realised == pytest.approx(0.7 / 16.0)
+    assert (report.pending, report.missing, report.given_up) == (0, 0, 3)
+    again = coaf.COAF.restore(policy.state()).report()
+    assert (again.realised, again.rounds, again.calibration) == (report.realised, 2, ())
+
+
+def test_the_report_tells_an_optimistic_price_from_what_is_earned() -> None:
+    """Arms bring 0.05 on average; the paper's radius, at the first rounds, hopes for 1 each."""
+    rng = np.random.default_rng(0)
+    policy = coaf.COAF.paper(2)
+    for _ in range(20):
+        X = rng.normal(size=(5, 2))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        decision = policy.decide(coaf.Round(X, coaf.Additive(1.0, 0.1)))
+        policy.commit(decision)
+        policy.learn(decision, decision.arms, rng.normal(0.05, 0.1, len(decision.arms)))
+    report = policy.report()
+    assert report.price is not None
+    assert report.price_by_means is not None
+    assert report.price > 5.0 * max(report.realised, report.price_by_means)
+    assert report.at_bound > 0
+    assert "deciding price" in str(report)
+    assert "price by means" in str(report)
+
+
+def test_a_baseline_reports_no_price() -> None:
+    report = learned(coaf.TakeAll()).report()
+    assert report.price is None
+    assert report.realised == pytest.approx(4.5 / 8.0)
+    assert "price" not in str(report)

@@ -17,6 +17,7 @@ from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Rate, Renewal, RobbinsMonro
+from coaf.bandit.restarting import Restarting
 from coaf.bandit.verbs import Policy
 
 
@@ -155,6 +156,14 @@ class TestFollowUps:
         assert modelled.rate == pytest.approx(0.85 / 6.0, rel=1e-14)
         self.visit(measured, seconds=(7.0, 2.0))
         assert measured.rate == pytest.approx(0.85 / 9.0, rel=1e-14)
+
+    def test_restarting_counts_executed_and_then_chosen_in_measured_seconds(self) -> None:
+        """1.1 in 6 s as modelled; in all 3 s longer as measured."""
+        modelled, measured = (oracle(Restarting(initial=0.1)) for _ in range(2))
+        self.visit(modelled, seconds=(None, None))
+        assert modelled.rate == pytest.approx(1.1 / 6.0, rel=1e-14)
+        self.visit(measured, seconds=(7.0, 2.0))
+        assert measured.rate == pytest.approx(1.1 / 9.0, rel=1e-14)
 
     def test_three_decisions_of_one_visit(self) -> None:
         """Executed, executed, chosen: 0.8 in 5 s, 0.05 in 1 s and 0.2 in 1 s."""

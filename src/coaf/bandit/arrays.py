@@ -54,6 +54,7 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
     try:
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
+        _name_column(name, value)
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
@@ -70,6 +71,18 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
         )
     array.setflags(write=False)
     return array
+
+
+def _name_column(name: str, frame: Any) -> None:
+    """Say which column of a data frame holds no numbers."""
+    for column in getattr(frame, "columns", ()):
+        try:
+            np.array(frame[column], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} has a column {column!r} that is not numbers ({error}): leave it out, or "
+                "make numbers of it, as pandas.get_dummies or sklearn's OneHotEncoder do"
+            ) from None
 
 
 def number(name: str, value: Any, *, low: float | None = None, above: float | None = None) -> float:

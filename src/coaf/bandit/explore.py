@@ -17,6 +17,7 @@ from coaf.bandit.groups import Groups, innermost
 from coaf.bandit.index import Index
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
+from coaf.bandit.report import Report
 from coaf.bandit.saved import read
 from coaf.bandit.state import entry, kind_of, seal, unseal
 from coaf.bandit.stepwise import Stepwise
@@ -233,6 +234,10 @@ class Explore(Policy):
     ) -> None:
         """As the policy does."""
         self.policy.correct(decision, arms, rewards, previous=previous)
+
+    def report(self) -> Report:
+        """That of the policy."""
+        return self.policy.report()
 
     def pending(self) -> list[dict[str, Any]]:
         """That of the policy."""

@@ -56,8 +56,16 @@ class _Open:
     at: tuple[int, float] | None = None  # commits and seconds when it was committed; None before
 
     def done(self, decision: Decision) -> BoolArray:
-        """The arms executed; until the decision is committed, those chosen."""
-        return decision.chosen if self.executed is None else _mask(self.executed, self.n)
+        """The arms executed; until the decision is committed, those chosen.
+
+        After a restart a round may be decided again under its key, and then otherwise: what is
+        still to come was executed, whatever is chosen now.
+        """
+        if self.executed is not None:
+            return _mask(self.executed, self.n)
+        if self.missing is None:
+            return decision.chosen
+        return decision.chosen | _mask(self.missing, self.n)
 
     def waiting(self, decision: Decision) -> BoolArray:
         """The arms with rewards to come."""
@@ -122,6 +130,7 @@ class Ledger:
         found = self._find(decision)
         done = decision.chosen
         if executed is not None:
+            executed = decision.round.numbered("executed", executed)
             done = mask("executed", executed, decision.round.n)
             if np.array_equal(done, decision.chosen):
                 done = decision.chosen
@@ -140,6 +149,8 @@ class Ledger:
             learned = found.touched(decision) & ~found.waiting(decision)
             found.executed, found.missing = np.flatnonzero(done), np.flatnonzero(done & ~learned)
             found.count = len(found.missing)
+        elif found.missing is None and isinstance(decision.id, str):
+            found.missing = np.flatnonzero(done)  # decided again, it may be decided otherwise
         self.commits += 1
         self.seconds += seconds
         found.at = (self.commits, self.seconds)
@@ -164,7 +175,7 @@ class Ledger:
         self, decision: Decision, arms: Any, rewards: Any
     ) -> tuple[IntArray, FloatArray]:
         """Arms and rewards as arrays, or an error before anything has changed."""
-        numbers = arm_numbers(arms)
+        numbers = arm_numbers(decision.round.numbered("arms", arms))
         values = reward_values(rewards, numbers)
         if len(values) == 0:  # nothing to say of a decision to take nothing, which closed at once
             return numbers, values
@@ -231,7 +242,7 @@ class Ledger:
         waiting = found.waiting(decision)
         if arms is None:
             return np.flatnonzero(waiting)
-        numbers = arm_numbers(arms)
+        numbers = arm_numbers(decision.round.numbered("arms", arms))
         for at, arm in enumerate(numbers.tolist()):
             if not 0 <= arm < found.n:
                 raise ValueError(f"arms[{at}] is {arm}; the round has arms 0 to {found.n - 1}")

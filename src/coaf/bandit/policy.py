@@ -5,6 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs.belief import Belief
@@ -167,6 +168,16 @@ class COAF(Policy):
             visit.add(decision, executed, seconds)
             self._rate.update(visit)
         return visit.spent_seconds - before
+
+    def commit(
+        self,
+        decision: Decision,
+        executed: npt.ArrayLike | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        super().commit(decision, executed, seconds)
+        if type(self._rate) is Renewal:
+            self._rate.warn_of_logs()  # last, as a warning may be raised
 
     def _described(self) -> Iterator[str]:
         yield from super()._described()

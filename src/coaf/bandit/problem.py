@@ -1,7 +1,8 @@
 """A round, and the decision about it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,9 @@ class Round:
     parts
         How many rewards an arm brings, each learned as it arrives: the shots of a hole. One number,
         or one for each arm; 1 unless given. An arm's estimate is the sum of its parts'.
+    names
+        A name for each arm, all different: `commit` and `learn` then take names, too, and
+        `decision.names` are those chosen.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Round:
     follows: int | str | None
     key: str | None
     parts: IntArray | None
+    names: tuple[str, ...] | None
     n: int
     floor: float
     mark: tuple[float, ...]
@@ -71,6 +76,7 @@ class Round:
         follows: "int | str | Decision | None" = None,
         key: str | None = None,
         parts: npt.ArrayLike | None = None,
+        names: Iterable[str] | None = None,
     ) -> None:
         X = floats("features", features, ndim=2)
         n = len(X)
@@ -98,9 +104,32 @@ class Round:
         _set(self, "follows", follows)
         _set(self, "key", key)
         _set(self, "parts", None if parts is None else _check_parts(parts, n))
+        _set(self, "names", None if names is None else _check_names(names, n))
         _set(self, "n", n)
         _set(self, "floor", least)
         _set(self, "mark", (X.item(0), X.item(X.size // 2), X.item(-1)) if X.size else ())
+
+    def numbered(self, what: str, arms: Any) -> Any:
+        """`arms` by their numbers, where they are given by name."""
+        if self.names is None:
+            return arms
+        given = np.asarray(arms)
+        if given.ndim != 1 or given.dtype.kind not in "UO" or not given.size:
+            return arms
+        at = {name: number for number, name in enumerate(self.names)}
+        for k, name in enumerate(given.tolist()):
+            if name not in at:
+                raise ValueError(f"{what}[{k}] is {name!r}, which names no arm of this round")
+        return [at[name] for name in given.tolist()]
+
+
+def _check_names(names: Iterable[str], n: int) -> tuple[str, ...]:
+    given = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"names must be strings, one for each arm, got {names!r}")
+    if len(given) != n or len(set(given)) != n:
+        raise ValueError(f"names are {len(set(given))} different ones for {n} arms: one for each")
+    return given
 
 
 def _check_parts(parts: npt.ArrayLike, n: int) -> IntArray | None:
@@ -172,6 +201,12 @@ class Decision(NamedTuple):
     def arms(self) -> IntArray:
         """The numbers of the arms to take, rising."""
         return np.flatnonzero(self.chosen)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arms to take; none where the round has no names."""
+        names = self.round.names
+        return () if names is None else tuple(names[arm] for arm in self.arms.tolist())
 
     def __eq__(self, other: object) -> bool:
         """A decision is one event: it equals itself alone."""

@@ -5,17 +5,21 @@ makes the one before final; `update` says that a follow-up added to it, and take
 from where the visit began.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol, Self
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.faults import AssumptionWarning
 from coaf.bandit.groups import Groups
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.state import entry
 
 _FAR = 1e300  # longer than any round
+MANY = 20  # visits executed otherwise, which an operator's corrections seldom are at first
+SAID = -1  # in place of a count, once the user was told
 
 # Features and groups -> the estimates that choose, as of today.
 Score = Callable[[FloatArray, Groups | None], FloatArray]
@@ -31,8 +35,8 @@ class Visit:
     """What one entry round and its follow-ups add up to so far.
 
     `planned_*` counts what was executed of all decisions but the last, and the last decision's own
-    choice; `spent_*` counts what was executed, in measured seconds. Rewards are the estimates that
-    were used when each arm was chosen.
+    choice; `spent_*` counts what was executed, in measured seconds, and `overrun` by how much that
+    was longer than modelled. Rewards are the estimates that were used when each arm was chosen.
     """
 
     id: int | str
@@ -46,6 +50,8 @@ class Visit:
     late_reward: float
     # Decided while nothing was known of the size of rewards: its estimates are none.
     blind: bool = False
+    overrun: float = 0.0
+    otherwise: bool = False  # something else was executed than chosen
 
     @classmethod
     def enter(cls, decision: Decision, executed: BoolArray, seconds: float | None) -> Self:
@@ -62,6 +68,8 @@ class Visit:
             modelled - planned.seconds,
             taken - planned.reward,
             decision.blind,
+            0.0 if seconds is None else seconds - modelled,
+            executed is not decision.chosen,
         )
 
     def add(self, decision: Decision, executed: BoolArray, seconds: float | None) -> None:
@@ -72,12 +80,19 @@ class Visit:
         self.planned_reward += self.late_reward + planned.reward
         self.spent_seconds += modelled if seconds is None else seconds
         self.spent_reward += taken
+        self.otherwise |= executed is not decision.chosen
+        self.overrun += 0.0 if seconds is None else seconds - modelled
         self.late_seconds, self.late_reward = modelled - planned.seconds, taken - planned.reward
 
     @property
     def gap(self) -> float:
         """g(Γ_j, A_j): the sample of the Bellman equation that this visit is."""
         return self.planned_seconds * self.rate - self.planned_reward
+
+    @property
+    def own_seconds(self) -> float:
+        """What the policy's own choice would have taken, if as much longer than modelled."""
+        return self.planned_seconds + self.overrun
 
 
 def _executed(
@@ -240,7 +255,9 @@ class Renewal:
     """The running ratio of estimated reward to time spent.
 
     It is stochastic approximation with gain 1/Σ l_j(A_j): no step size to choose and no projection.
-    Blind visits do not count.
+    Blind visits do not count. Where something else is executed than chosen, that counts; if it is
+    so in most visits, as in a log of somebody else's choices, the ratio is what a second brings
+    them, and an `AssumptionWarning` says so once. `Restarting` counts its own choices.
 
     Parameters
     ----------
@@ -252,6 +269,7 @@ class Renewal:
         self.initial = number("initial", initial)
         self.reward = self._reward_before = 0.0
         self.seconds = self._seconds_before = 0.0
+        self._visits = self._otherwise = 0
 
     def value(self, score: Score) -> float:
         return self.reward / self.seconds if self.seconds > 0.0 else self.initial
@@ -259,12 +277,27 @@ class Renewal:
     def enter(self, visit: Visit, round: Round) -> None:
         self._reward_before, self._seconds_before = self.reward, self.seconds
         self.update(visit)
+        if self._otherwise != SAID:
+            self._visits += 1
+            self._otherwise += visit.otherwise
 
     def update(self, visit: Visit) -> None:
         if visit.blind:
             return
         self.reward = self._reward_before + visit.spent_reward
         self.seconds = self._seconds_before + visit.spent_seconds
+
+    def warn_of_logs(self) -> None:
+        """Say once that this is somebody else's price."""
+        if self._otherwise >= MANY and 2 * self._otherwise > self._visits:
+            found = f"{self._otherwise} of {self._visits}"
+            self._otherwise = SAID
+            warnings.warn(
+                f"in {found} visits something else was executed than chosen, and Renewal learns "
+                "what a second brings to whoever chose that; for logs use Restarting or MemoryRoot",
+                AssumptionWarning,
+                stacklevel=3,
+            )
 
     def state(self) -> dict[str, Any]:
         return {
@@ -274,6 +307,7 @@ class Renewal:
             "seconds": self.seconds,
             "reward_before": self._reward_before,
             "seconds_before": self._seconds_before,
+            "visits": [self._visits, self._otherwise],
         }
 
     @classmethod
@@ -282,4 +316,5 @@ class Renewal:
         rate.reward, rate.seconds = entry(state, "reward"), entry(state, "seconds")
         rate._reward_before = entry(state, "reward_before")
         rate._seconds_before = entry(state, "seconds_before")
+        rate._visits, rate._otherwise = entry(state, "visits")
         return rate

@@ -58,13 +58,17 @@ def one_visit_later(sums: Eleven, reward: float, seconds: float) -> Eleven:
 
 
 class Restarting:
-    """The running ratio of estimated reward to time spent, since conditions last changed.
+    """The running ratio of estimated reward to time, since conditions last changed.
 
     At the right rate the gaps of visits are 0 on average. Page's test adds up by how much they are
     above 0, less half a standard deviation each, and likewise below; when a sum has grown beyond
     12, which chance hardly ever does, all before it began to grow is forgotten. Gaps rest on
     estimates and on latencies, and these are known beforehand: a change of times shows within a
     few rounds, however late rewards come. Blind visits do not count.
+
+    Where something else was executed than chosen, it is still the choice that counts, in seconds as
+    much longer as things took longer than modelled: a second is worth what the policy can make of
+    it, not what an operator, or the writer of a log, made of it.
 
     Where rounds that follow each other are alike, good ones come in runs and so do poor ones, which
     looks like a change though it is none. So each restart doubles what the next one takes, and that
@@ -99,7 +103,7 @@ class Restarting:
 
     def update(self, visit: Visit) -> None:
         if not visit.blind:
-            later = one_visit_later(self._before, visit.spent_reward, visit.spent_seconds)
+            later = one_visit_later(self._before, visit.planned_reward, visit.own_seconds)
             self._sums = Sums(*later)
 
     def state(self) -> dict[str, Any]:

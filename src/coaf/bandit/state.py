@@ -31,12 +31,14 @@ _NEW: dict[int, dict[str, Any]] = {
         "dispersion": 0.0,
         "beyond": [0.0, 0.0],
         "counts": None,
+        "earned": [0.0, 0],
         "warned": [],
     },
 }
 _NEW_INSIDE: dict[str, dict[str, Any]] = {
     "ledger": {"seconds": 0.0, "given_up": 0, "expiry": [None, None]},
-    "visit": {"blind": False},
+    "visit": {"blind": False, "overrun": 0.0, "otherwise": False},
+    "rate": {"visits": [0, 0]},
 }
 _CLASSES = {
     name: value

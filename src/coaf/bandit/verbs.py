@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from coaf.bandit import index as indices
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, guards, number
-from coaf.bandit.beliefs.belief import Belief, Corrects, LearnsSize
+from coaf.bandit.beliefs.belief import Belief, Bounded, Corrects, LearnsSize
 from coaf.bandit.beliefs.registry import restore_belief
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.faults import LARGEST, BeliefError, BeliefWarning, is_fault, mend
@@ -19,7 +19,9 @@ from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.history import History
 from coaf.bandit.index import Index, Noise, Upper
 from coaf.bandit.ledger import Ledger, arm_numbers, reward_values
+from coaf.bandit.memory_root import root
 from coaf.bandit.problem import Decision, Round
+from coaf.bandit.report import Recent, Report
 from coaf.bandit.saved import write
 from coaf.bandit.select import WORK, Selection, best
 from coaf.bandit.state import entry, seal, unseal
@@ -94,7 +96,9 @@ class Policy:
                 number(name, limit, above=0.0)
         self._history = History() if keep_rows else None
         self._ledger = Ledger(float(expire_commits), float(expire_seconds))
-        self._total, self._count = 0.0, 0  # of the rewards learned
+        self._total, self._count = 0.0, 0  # of the rewards learned, or fitted
+        self._earned, self._came = 0.0, 0  # of the rewards of decisions
+        self._recent = Recent()
 
     @property
     def belief(self) -> Belief | None:
@@ -268,7 +272,7 @@ class Policy:
         decision
             What was decided.
         executed : (n,) or (k,)
-            The arms taken in fact, if not those chosen: a mask, or their numbers.
+            The arms taken in fact, if not those chosen: a mask, their numbers, or their names.
         seconds
             The time it took in fact, if measured.
         """
@@ -282,9 +286,13 @@ class Policy:
                 )
         spent = self._spend(decision, done, seconds)
         self._ledger.commit(decision, done, spent)
+        self._recent.decisions.append(decision)
 
     def learn(self, decision: Decision, arms: npt.ArrayLike, rewards: npt.ArrayLike) -> None:
-        """Scores arrived for some of the executed arms: now or an hour later, in any order."""
+        """Scores arrived for some of the executed arms: now or an hour later, in any order.
+
+        Arms are given by number, or by name where the round has names.
+        """
         numbers, values = self._ledger.check_learn(decision, arms, rewards)
         if len(values) == 0:
             return
@@ -298,8 +306,10 @@ class Policy:
         self._ledger.learn(decision, numbers)
         if self._history is not None:
             self._history.add(Run(features, values.copy(), labels), decision.id, numbers)
-        self._total += sum(values.tolist(), 0.0)
-        self._count += len(values)
+        total = sum(values.tolist(), 0.0)
+        self._total, self._count = self._total + total, self._count + len(values)
+        self._earned, self._came = self._earned + total, self._came + len(values)
+        self._recent.learned(decision, numbers, values)
         if doubt is not None:
             raise doubt
 
@@ -330,6 +340,39 @@ class Policy:
         """
         return list(self._ledger.pending())
 
+    def report(self) -> Report:
+        """How this policy is doing, so far and in its last rounds.
+
+        What needs the last rounds and rewards knows those since the policy was made or loaded.
+        """
+        seconds, pending, bound = self._ledger.seconds, self.pending(), None
+        if isinstance(self._belief, Bounded):
+            bound = self._belief.mean_bound
+        at_bound, of = (0, 0) if bound is None else self._recent.at_bound(bound)
+        return Report(
+            rounds=self._ledger.commits,
+            seconds=seconds,
+            rewards=self._came,
+            earned=self._earned,
+            realised=self._earned / seconds if seconds > 0.0 else 0.0,
+            price=None if self.rule else self.rate,
+            price_by_means=self._price_by_means(),
+            index=type(self.index).__name__,
+            pending=len(pending),
+            missing=sum(row["missing"] for row in pending),
+            given_up=self.given_up,
+            calibration=self._recent.calibration(),
+            at_bound=at_bound,
+            of=of,
+        )
+
+    def _price_by_means(self) -> float | None:
+        """What a second would be worth in the last entry rounds, if means were the truth."""
+        rounds = [d.round for d in self._recent.decisions if d.round.follows is None]
+        if self._belief is None or self.rule or self.blind or not rounds:
+            return None
+        return root(rounds, self._belief.mean, 0.0)
+
     @property
     def given_up(self) -> int:
         """How many arms' rewards were abandoned, or expired."""
@@ -356,7 +399,7 @@ class Policy:
             What was learned before. It may be left out where rows are kept (`keep_rows=True`), as
             they must be for beliefs that cannot take a row back: all but linear ones.
         """
-        numbers = arm_numbers(arms)
+        numbers = arm_numbers(decision.round.numbered("arms", arms))
         values = reward_values(rewards, numbers)
         before = None if previous is None else reward_values(previous, numbers, "previous")
         self._ledger.check_correct(decision, numbers, values, before)
@@ -380,6 +423,7 @@ class Policy:
                     f"{type(self._belief).__name__} cannot take a row back: use keep_rows=True"
                 )
         self._total += change
+        self._earned += change
 
     def _taught(self, history: History) -> Belief:
         assert self._belief is not None
@@ -474,6 +518,7 @@ class Policy:
                 "history": None if self._history is None else self._history.state(),
                 "ledger": self._ledger.state(),
                 "rewards": [self._total, self._count],
+                "earned": [self._earned, self._came],
                 **self._settings(),
             },
         )
@@ -499,6 +544,7 @@ class Policy:
         if entry(state, "history") is not None:
             policy._history = History.restore(state["history"])
         policy._total, policy._count = entry(state, "rewards")
+        policy._earned, policy._came = entry(state, "earned")
         return policy
 
 

@@ -20,21 +20,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress as Bars
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.select import best
 from coaf.bandit.verbs import Policy
 from coaf.worlds.cluster import processes
 from coaf.worlds.compiled import plan, play_compiled
-from coaf.worlds.optimum import least_gaps, optimum
+from coaf.worlds.optimum import Memory, least_gaps, optimum
 from coaf.worlds.play import play
 from coaf.worlds.unfinished import Unfinished, code
 from coaf.worlds.world import BulkWorld, World
 
 if TYPE_CHECKING:
-    import xarray
-
-CHUNK = 4  # replicates a task; fixed, so that results do not depend on the number of workers
+    from coaf.worlds.comparison import Comparison
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ def compare(
     executor: Executor | None = None,
     progress: Progress | None = None,
     resume: str | Path | None = None,
-) -> "xarray.Dataset":
+) -> "Comparison":
     """Play each policy over the same replicates of a world.
 
     Parameters
@@ -66,16 +66,18 @@ def compare(
         Any `concurrent.futures.Executor` (a Dask client's will do). By default all cores: threads
         where every policy runs compiled, which needs no interpreter, and else processes.
     progress
-        Called with how many tasks are done, and of how many.
+        Called with how many tasks are done, and of how many: each replicate is one, and so is Γ*
+        where it is computed. Unless given, a bar where stderr is a terminal.
     resume
         A folder for finished tasks. A run that was interrupted goes on from there; other
         experiments may use the same folder.
 
     Returns
     -------
-    xarray.Dataset
-        policy x replicate x round: `seconds`, `mean` (true mean reward), `rate`, and the two
-        cumulative regrets `regret` (T·Γ* − Σμ) and `paired` (Σ g(Γ*, A_j) − min_A g(Γ*, A)).
+    Comparison
+        An `xarray.Dataset` over policy x replicate x round that prints as a table: `seconds`,
+        `mean` (true mean reward), `rate`, and the two cumulative regrets `regret` (T·Γ* − Σμ) and
+        `paired` (Σ g(Γ*, A_j) − min_A g(Γ*, A)). Its `figure("regret.png")` is the plot.
 
     Examples
     --------
@@ -94,53 +96,81 @@ def compare(
         raise ModuleNotFoundError("compare needs xarray: pip install 'coaf[experiments]'")
     if rounds < 1 or replicates < 1:
         raise ValueError(f"rounds={rounds} and replicates={replicates} must be at least 1")
-    if gamma_star is None:
-        gamma_star = optimum(world).rate
-    names, players = list(policies), list(policies.values())
-    starts = range(0, replicates, CHUNK)
-    tasks = [(s, min(CHUNK, replicates - s)) for s in starts]
+    with _watched(progress) as watch:
+        known = gamma_star is None  # a task of its own
+        if gamma_star is None:
+            watch(0, replicates + 1)
+            gamma_star = optimum(world, progress=lambda step: watch(0, replicates + 1)).rate
+        data = _played(
+            policies,
+            _Job(list(policies.values()), world, rounds, gamma_star),
+            replicates,
+            executor,
+            lambda done: watch(done + known, replicates + known),
+            resume,
+        )
+    return _dataset(list(policies), data, gamma_star)
+
+
+@contextmanager
+def _watched(progress: Progress | None) -> Iterator[Progress]:
+    """Who is told of progress: whoever asked to be, or a bar on a terminal."""
+    if progress is not None:
+        yield progress
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, of: None
+        return
+    with Bars(console=console, transient=True) as bars:
+        bar = bars.add_task("comparing", total=None)
+        yield lambda done, of: bars.update(bar, completed=done, total=of)
+
+
+def _played(
+    policies: Mapping[str, Policy],
+    job: "_Job",
+    replicates: int,
+    executor: Executor | None,
+    progress: Callable[[int], None],
+    resume: str | Path | None,
+) -> FloatArray:
+    """Every replicate; those that were finished before come from their folder."""
     store = None
     if resume is not None:
-        store = Unfinished(Path(resume) / _fingerprint(policies, world, rounds, gamma_star))
+        settings = _fingerprint(policies, job.world, job.rounds, job.gamma_star)
+        store = Unfinished(Path(resume) / settings)
     parts: dict[int, FloatArray] = {}
-    for first, count in tasks:
-        found = None if store is None else store.load(f"{first:07d}")
-        if found is not None and found.ndim == 4 and found.shape[1] >= count:
-            parts[first] = found[:, :count]
-    done = len(parts)
-    if progress is not None:
-        progress(done, len(tasks))
-    compiled = all(plan(p, world) is not None for p in players)
-    job = _Job(players, world, rounds, gamma_star)
-    with _executor(executor, compiled, len(tasks) - done) as pool:
+    for replicate in range(replicates):
+        found = None if store is None else store.load(f"{replicate:07d}")
+        if found is not None and found.ndim == 3:
+            parts[replicate] = found
+    progress(len(parts))
+    compiled = all(plan(p, job.world) is not None for p in job.players)
+    with _executor(executor, compiled, replicates - len(parts)) as pool:
         waiting: dict[Future[FloatArray], int] = {
-            pool.submit(_task, job, first, count): first
-            for first, count in tasks
-            if first not in parts
+            pool.submit(_task, job, r): r for r in range(replicates) if r not in parts
         }
         try:
             for future in as_completed(waiting):
-                first = waiting[future]
-                parts[first] = future.result()
+                replicate = waiting[future]
+                parts[replicate] = future.result()
                 if store is not None:
-                    store.save(f"{first:07d}", parts[first])
-                done += 1
-                if progress is not None:
-                    progress(done, len(tasks))
+                    store.save(f"{replicate:07d}", parts[replicate])
+                progress(len(parts))
         except BaseException:
             for future in waiting:
                 future.cancel()
             raise
-    data = np.concatenate([parts[first] for first, _ in tasks], axis=1)
-    return _dataset(names, data, gamma_star)
+    return np.stack([parts[replicate] for replicate in range(replicates)], axis=1)
 
 
-def _dataset(names: list[str], data: FloatArray, gamma_star: float) -> "xarray.Dataset":
-    import xarray  # an extra
+def _dataset(names: list[str], data: FloatArray, gamma_star: float) -> "Comparison":
+    from coaf.worlds.comparison import Comparison  # an extra
 
     axes = ("policy", "replicate", "round")
     rate, seconds, mean, least = np.moveaxis(data, -1, 0)
-    return xarray.Dataset(
+    return Comparison(
         {
             "seconds": (axes, seconds),
             "mean": (axes, mean),
@@ -167,29 +197,29 @@ class _Job:
     gamma_star: float
 
 
-def _task(job: _Job, first: int, count: int) -> FloatArray:
-    """Replicates first to first + count: rate, seconds, true mean reward and smallest gap."""
+def _task(job: _Job, replicate: int) -> FloatArray:
+    """One replicate: rate, seconds, true mean reward and smallest gap of each policy and round."""
     players, world, rounds, gamma_star = job.players, job.world, job.rounds, job.gamma_star
-    result = np.empty((len(players), count, rounds, 4))
-    for r in range(count):
-        batch = world.batch(rounds, first + r) if isinstance(world, BulkWorld) else None
-        if batch is not None:
-            result[:, r, :, 3] = least_gaps(batch, gamma_star)[0]
+    result = np.empty((len(players), rounds, 4))
+    batch = world.batch(rounds, replicate) if isinstance(world, BulkWorld) else None
+    if batch is not None:
+        result[:, :, 3] = least_gaps(batch, gamma_star)[0]
+    else:
+        memory = Memory()
+        for j, s in enumerate(world.scenes(rounds, replicate)):
+            latency, actions, groups = memory.of(s.round), s.round.actions, s.round.groups
+            result[:, j, 3] = best(gamma_star, s.means, latency, actions, groups).gap
+    for p, template in enumerate(players):
+        # The world itself is shared, and an oracle's means must stay recognisably its own.
+        player = copy.deepcopy(template, {id(world): world})
+        player.seed = template.seed + 1_000_003 * replicate
+        player.draws = 0
+        how = plan(player, world)
+        if how is not None and batch is not None:
+            result[p, :, :3] = play_compiled(player, how, batch)
         else:
-            for j, s in enumerate(world.scenes(rounds, first + r)):
-                latency, actions, groups = s.round.latency, s.round.actions, s.round.groups
-                result[:, r, j, 3] = best(gamma_star, s.means, latency, actions, groups).gap
-        for p, template in enumerate(players):
-            # The world itself is shared, and an oracle's means must stay recognisably its own.
-            player = copy.deepcopy(template, {id(world): world})
-            player.seed = template.seed + 1_000_003 * (first + r)
-            player.draws = 0
-            how = plan(player, world)
-            if how is not None and batch is not None:
-                result[p, r, :, :3] = play_compiled(player, how, batch)
-            else:
-                rows = play(player, world, rounds=rounds, replicate=first + r)
-                result[p, r, :, :3] = [(x["rate"], x["seconds"], x["mean"]) for x in rows]
+            rows = play(player, world, rounds=rounds, replicate=replicate)
+            result[p, :, :3] = [(x["rate"], x["seconds"], x["mean"]) for x in rows]
     return result
 
 

@@ -1,13 +1,17 @@
 """Γ*, the best possible reward per second of a world."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.latency import Latency
+from coaf.bandit.problem import Round
 from coaf.bandit.select import best
+from coaf.bandit.selection.listed import Remembered, allowed_subsets, is_own
 from coaf.worlds.batch import Batch
 from coaf.worlds.world import BulkWorld, World
 
@@ -40,12 +44,46 @@ def least_gaps(batch: Batch, rate: float) -> tuple[FloatArray, FloatArray]:
     return best_gaps(batch.means, batch.counts, batch.base, batch.setup, batch.costs, rate)
 
 
-def optimum(world: World, *, rounds: int | None = None, stream: int = STREAM) -> Optimum:
+class Memory:
+    """Latencies of the user's own, asked once for every subset, for as long as this is kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes], tuple[Latency, Remembered]] = {}
+
+    def of(self, round: Round) -> Latency:
+        """The latency of this round, or what it said."""
+        latency = round.latency
+        if not is_own(latency, round.actions, round.n):
+            return latency
+        allowed = allowed_subsets(round.actions, round.n, round.groups)
+        key = (id(latency), allowed.tobytes())
+        if key not in self._known:  # kept together, so that no other latency gets its id
+            self._known[key] = (latency, Remembered.of(latency, allowed))
+        return self._known[key][1]
+
+
+def optimum(
+    world: World,
+    *,
+    rounds: int | None = None,
+    stream: int = STREAM,
+    progress: Callable[[int], None] | None = None,
+) -> Optimum:
     """Γ* by Dinkelbach's method on a sample of rounds (`th: MBSP_ub`).
 
     At each rate take the best subsets; the ratio of their mean rewards to their time is the next
     rate. It converges in a handful of steps, and its error is that of the sample alone: by the
-    delta method sd(min_A g) / (√N · mean seconds).
+    delta method sd(min_A g) / (√N · mean seconds). A latency of your own is asked once for each
+    subset.
+
+    Parameters
+    ----------
+    world
+        The world.
+    rounds, stream
+        How many rounds, and of which replicate.
+    progress
+        Called with the number of steps done.
 
     Examples
     --------
@@ -62,11 +100,11 @@ def optimum(world: World, *, rounds: int | None = None, stream: int = STREAM) ->
             return least_gaps(batch, rate)
     else:
         count = 5_000 if rounds is None else rounds
-        scenes = list(world.scenes(count, stream))
+        scenes, memory = list(world.scenes(count, stream)), Memory()
 
         def solve(rate: float) -> tuple[FloatArray, FloatArray]:
             found = [
-                best(rate, s.means, s.round.latency, s.round.actions, s.round.groups)
+                best(rate, s.means, memory.of(s.round), s.round.actions, s.round.groups)
                 for s in scenes
             ]
             return np.array([f.gap for f in found]), np.array([f.seconds for f in found])
@@ -78,6 +116,8 @@ def optimum(world: World, *, rounds: int | None = None, stream: int = STREAM) ->
         gaps, seconds = solve(rate)
         move = -gaps.mean() / seconds.mean()
         steps += 1
+        if progress is not None:
+            progress(steps)
         if abs(move) <= 1e-12 * max(abs(rate), 1e-300) or steps >= 100:
             break
         rate += float(move)

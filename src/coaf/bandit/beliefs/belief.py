@@ -62,6 +62,15 @@ class Belief(Protocol):
 
 
 @runtime_checkable
+class Bounded(Protocol):
+    """A belief that may know the largest mean reward there is."""
+
+    @property
+    def mean_bound(self) -> float | None:
+        """No mean reward is larger in magnitude; None where that is not known."""
+
+
+@runtime_checkable
 class LearnsSize(Protocol):
     """A belief that has to see rewards before it knows how large they are."""
 

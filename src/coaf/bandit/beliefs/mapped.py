@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
-from coaf.bandit.beliefs.belief import Belief, LearnsSize
+from coaf.bandit.beliefs.belief import Belief, Bounded, LearnsSize
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
@@ -183,6 +183,11 @@ class Mapped:
     def reward_size(self) -> float:
         """The belief's `reward_size`; infinite where it is stated."""
         return self.belief.reward_size if isinstance(self.belief, LearnsSize) else np.inf
+
+    @property
+    def mean_bound(self) -> float | None:
+        """The belief's `mean_bound`, if it has one."""
+        return self.belief.mean_bound if isinstance(self.belief, Bounded) else None
 
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The belief's estimate for each mapped arm."""

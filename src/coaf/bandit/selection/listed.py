@@ -1,14 +1,17 @@
 """Selection by looking at every allowed subset."""
 
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from coaf.bandit.actions import Actions, Listed
 from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.bandit.groups import Groups
-from coaf.bandit.latency import Latency, Table, Tour, Tree
+from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
 from coaf.bandit.selection.found import Found
+from coaf.bandit.selection.sorting import limits_of
 from coaf.bandit.selection.tour_paths import EXACT_POINTS, length_bound
 from coaf.bandit.subsets import as_mask
 
@@ -17,6 +20,73 @@ ENUMERABLE = 15
 
 # The work of looking at a subset in Python, and of each node of a tree.
 _SUBSET, _NODE = 100, 4
+
+# Gaps that differ by less than this, relative to the largest, are computed again one by one: a
+# product of matrices adds up in an order of its own.
+_TIE = 1e-9
+
+
+@functools.cache
+def every_subset(n: int) -> BoolArray:
+    """All subsets of n arms in the order of the bit masks: each comes before what contains it."""
+    return (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remembered:
+    """A latency whose time is known for every allowed subset, in the order of the bit masks.
+
+    What another latency said, asked once: for where the same round is solved time and again.
+    """
+
+    times: FloatArray
+    allowed: BoolArray
+
+    @classmethod
+    def of(cls, latency: Latency, allowed: BoolArray) -> "Remembered":
+        """All that `latency` says of the subsets that are allowed."""
+        rows = every_subset(len(allowed).bit_length() - 1)
+        times = np.zeros(len(rows))
+        for i in np.flatnonzero(allowed).tolist():
+            times[i] = number("latency.seconds(chosen)", latency.seconds(rows[i]), low=0.0)
+        return cls(times, allowed)
+
+    def seconds(self, chosen: BoolArray) -> float:
+        return float(self.times[int(chosen @ (1 << np.arange(len(chosen))))])
+
+    def check(self, n: int) -> None:
+        if len(self.times) != 1 << n:
+            raise ValueError(f"times of {len(self.times)} subsets were given for {n} arms")
+
+
+def _best_remembered(
+    rate: float, estimates: FloatArray, latency: Remembered, cap: float
+) -> Found | None:
+    """As `best_listed`, of all subsets at once."""
+    times, rows = latency.times, every_subset(len(estimates))
+    fits = latency.allowed & (times <= cap)
+    if not fits.any():
+        return None
+    gaps = np.where(fits, rate * times - rows @ estimates, np.inf)
+    slack = _TIE * (abs(rate) * times.max() + float(np.abs(estimates).sum()))
+    best, least = 0, np.inf
+    for i in np.flatnonzero(gaps <= gaps.min() + slack).tolist():
+        gap = rate * times[i] - float(estimates[rows[i]].sum())
+        if gap < least:
+            best, least = i, gap
+    return Found(rows[best].copy())
+
+
+def allowed_subsets(actions: Actions, n: int, groups: Groups | None) -> BoolArray:
+    """Which of all subsets are allowed."""
+    rows, limits = every_subset(n), limits_of(actions, n, groups)
+    if limits is None:
+        return np.array([bool(actions.allows(row, groups)) for row in rows])
+    counts = rows.sum(axis=1)
+    allowed: BoolArray = (counts >= limits.low) & (counts <= limits.high)
+    for arms, limit in limits.groups:
+        allowed &= rows[:, arms].sum(axis=1) <= limit
+    return allowed
 
 
 def best_listed(
@@ -34,6 +104,10 @@ def best_listed(
     When the work is done and one is found, the rest are not looked at: of them it is only known
     that no time is below 0. Of a tour through many points only bounds of its time are known.
     """
+    if is_own(latency, actions, len(estimates)) and _SUBSET << len(estimates) <= work:
+        latency = Remembered.of(latency, allowed_subsets(actions, len(estimates), groups))
+    if isinstance(latency, Remembered):
+        return _best_remembered(rate, estimates, latency, cap)
     best: BoolArray | None = None
     least = lower = np.inf
     exact = True
@@ -55,6 +129,15 @@ def best_listed(
         if seconds <= cap and (best is None or rate * seconds - reward < least):
             best, least = chosen, rate * seconds - reward
     return None if best is None else Found(best, max(0.0, least - lower), exact)
+
+
+def is_own(latency: Latency, actions: Actions, n: int) -> bool:
+    """Whether all subsets have to be looked at, and can be."""
+    return (
+        not isinstance(latency, Additive | Setup | ByCount | Tree | Tour | Table | Remembered)
+        and type(actions) is not Listed
+        and n <= ENUMERABLE
+    )
 
 
 def _effort(latency: Latency, chosen: BoolArray) -> int:
@@ -81,12 +164,9 @@ def _candidates(
         for subset in actions.subsets:
             yield as_mask(subset, n), None
     elif n <= ENUMERABLE:
-        # In the order of the bit masks: a subset comes before what contains it.
-        bits = np.arange(n)
-        for mask in range(1 << n):
-            chosen = (mask >> bits) & 1 == 1
+        for chosen in every_subset(n):
             if actions.allows(chosen, groups):
-                yield chosen, None
+                yield chosen.copy(), None
     else:
         raise ValueError(
             f"cannot search the subsets of {n} arms under {type(latency).__name__} latency and "
