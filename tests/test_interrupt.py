@@ -121,11 +121,11 @@ def test_warm_keeps_what_was_compiled() -> None:
 
 
 WAITING = """
-import sys, threading
+import os, sys, threading
 from coaf.worlds.cluster import processes
 
 def stay(number):
-    print("up", file=sys.stderr, flush=True)
+    os.write(2, b"up\\n")  # at once, so that two processes do not mix
     threading.Event().wait()
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What all commands have in common: options refused before work, and output any terminal takes."""
 
 import inspect
+import io
 import os
 import re
 import subprocess
@@ -11,10 +12,11 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from coaf.cli import app
-from coaf.cli.terminal import plain
+from coaf.cli.terminal import plain, say
 from coaf.cryoem.sim_record import record
 from coaf.cryoem.simulator import Simulator
 
@@ -175,6 +177,18 @@ def test_a_narrow_table_loses_no_number(recording: Path) -> None:
     numbers = r"\d+\.\d+"
     assert re.findall(numbers, narrow) == re.findall(numbers, wide)
     assert re.search(r"take-all\n  good per hour   \d+\.\d\n  standard error  0.00\n", narrow)
+
+
+def test_sentences_are_wrapped_in_a_terminal_alone() -> None:
+    path = "/a/path/that/must/not/be/broken-anywhere/report.html"
+    for terminal in (True, False):
+        held = io.StringIO()
+        to = Console(file=held, force_terminal=terminal, width=30, color_system=None)
+        say(f"What was finished is kept in {path} for good.", to=to)
+        assert path in held.getvalue()
+        lines = held.getvalue().splitlines()
+        assert len(lines) == (3 if terminal else 1)
+        assert path in lines[1 if terminal else 0]
 
 
 def test_letters_that_ascii_lacks() -> None:

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from io import TextIOWrapper
+from textwrap import fill
 
 from rich.console import Console
 from rich.table import Table
@@ -85,9 +86,11 @@ def _asks_for_ascii() -> bool:
 def say(text: str, *, to: Console = console) -> None:
     """Print a sentence. A terminal gets it in lines, but a path or an address stays whole."""
     if to.is_terminal:
-        to.print(Text(text), overflow="ignore", crop=False)
-    else:
-        to.print(Text(text), soft_wrap=True)
+        text = "\n".join(
+            fill(line, to.width, break_long_words=False, break_on_hyphens=False)
+            for line in text.splitlines()
+        )
+    to.print(Text(text), soft_wrap=True)
 
 
 def show(

@@ -61,9 +61,13 @@ class _Workers(ProcessPoolExecutor):
 
     def end(self) -> None:
         """End the processes, whatever they are doing."""
-        for process in list((self._processes or {}).values()):
+        started = list((self._processes or {}).values())
+        # First, or the thread that watches them could take what was cancelled for broken, and fail.
+        self.shutdown(wait=False, cancel_futures=True)
+        for process in started:
             process.terminate()
-        self.shutdown(cancel_futures=True)
+        for process in started:
+            process.join()
 
 
 @contextmanager
