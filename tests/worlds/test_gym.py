@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,12 @@ def test_the_page_runs() -> None:
         exec(block, names)
         assert names["over"]
     assert names["policy"].rate > 0.0
+
+
+def test_the_package_has_an_entry_point_that_registers_its_worlds() -> None:
+    (found,) = entry_points(group="gymnasium.envs", name="__root__")
+    for name in list(gymnasium.registry):
+        if name.startswith("coaf/"):
+            del gymnasium.registry[name]
+    found.load()()
+    assert {f"coaf/{kind}-v0" for kind in WORLDS} <= set(gymnasium.registry)

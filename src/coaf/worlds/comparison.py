@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _AXES = ("policy", "replicate", "round")
 
 
-class Comparison(xarray.Dataset):
+class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
     """An `xarray.Dataset` over policy x replicate x round, which prints as a table.
 
     It has `seconds`, `mean` (true mean reward), `rate`, and the two cumulative regrets `regret`

@@ -191,7 +191,12 @@ def make(kind: str, **settings: Any) -> RoundsEnv:
     return RoundsEnv(world, arms=most(world), **own)
 
 
-for _kind in WORLDS:
-    gymnasium.register(
-        f"coaf/{_kind}-v0", entry_point="coaf.worlds.gym:make", kwargs={"kind": _kind}
-    )
+def register() -> None:
+    """Make gymnasium know the worlds; it may be called again."""
+    for kind in WORLDS:
+        name = f"coaf/{kind}-v0"
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point="coaf.worlds.gym:make", kwargs={"kind": kind})
+
+
+register()

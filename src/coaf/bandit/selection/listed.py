@@ -29,7 +29,8 @@ _TIE = 1e-9
 @functools.cache
 def every_subset(n: int) -> BoolArray:
     """All subsets of n arms in the order of the bit masks: each comes before what contains it."""
-    return (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
+    rows: BoolArray = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
