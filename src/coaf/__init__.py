@@ -29,6 +29,7 @@ from coaf.bandit.memory_root import MemoryRoot
 from coaf.bandit.policy import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.report import Report
 from coaf.bandit.restarting import Restarting
 from coaf.bandit.stepwise import Stepwise
 from coaf.version import __version__
@@ -70,6 +71,7 @@ __all__ = [
     "Poisson",
     "Regression",
     "Renewal",
+    "Report",
     "Restarting",
     "RobbinsMonro",
     "Round",
