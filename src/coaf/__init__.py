@@ -22,7 +22,7 @@ from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.budget import Budget
 from coaf.bandit.choose import choose_belief
 from coaf.bandit.explore import Explore, load
-from coaf.bandit.faults import AssumptionWarning, BeliefError, BeliefWarning
+from coaf.bandit.faults import AssumptionWarning, BeliefError, BeliefWarning, RepeatedError
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
 from coaf.bandit.memory_root import MemoryRoot
@@ -71,6 +71,7 @@ __all__ = [
     "Poisson",
     "Regression",
     "Renewal",
+    "RepeatedError",
     "Report",
     "Restarting",
     "RobbinsMonro",

@@ -10,7 +10,8 @@ import pytest
 
 from coaf.bandit.actions import Exactly
 from coaf.bandit.arrays import BoolArray
-from coaf.bandit.checks import check_latency, check_policy
+from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.checks import check_belief, check_latency, check_policy
 from coaf.bandit.contract import ContractError
 from coaf.bandit.latency import Additive, Latency
 from coaf.bandit.problem import Decision, Round
@@ -177,3 +178,16 @@ def test_a_policy_that_never_acts_is_not_passed() -> None:
     idle = [Round(np.zeros((2, 1)), Additive(base=1.0, each=1.0), Exactly(0)) for _ in range(4)]
     with pytest.raises(ContractError, match="Greedy: takes no arm in any of these rounds"):
         check_policy(Greedy(), idle)
+
+
+def test_what_a_belief_lacks_is_listed() -> None:
+    class Half:
+        dim = 2
+
+        def mean(self, features: Any, groups: Any = None) -> Any:
+            return np.zeros(len(features))
+
+    with pytest.raises(ContractError, match="Half lacks upper, sample, learn, refit, forget"):
+        check_belief(Half())  # type: ignore[arg-type]
+    with pytest.raises(ContractError, match="Linear is a class, not a belief"):
+        check_belief(Linear)  # type: ignore[arg-type]

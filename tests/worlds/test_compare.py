@@ -16,7 +16,7 @@ from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import best
 from coaf.bandit.verbs import Policy
-from coaf.worlds import ContextualBandit, Scene, SemiBandit, Synthetic, World, optimum
+from coaf.worlds import ContextualBandit, Scene, SemiBandit, Surface, Synthetic, World, optimum
 from coaf.worlds import compare as function
 from coaf.worlds.optimum import STREAM
 from coaf.worlds.world import BulkWorld
@@ -192,6 +192,13 @@ def test_the_result_prints_as_a_table_and_plots(tmp_path: Path) -> None:
     assert "Dimensions" in str(result.isel(round=-1))  # a part of it is xarray's own
     result.figure(tmp_path / "regret.png")
     assert (tmp_path / "regret.png").stat().st_size > 10_000
+
+
+def test_what_cannot_be_sent_to_a_process_is_played_in_threads() -> None:
+    place = Surface(2, lambda features: features[:, 0])
+    policies: dict[str, Policy] = {"finite": coaf.COAF(belief=coaf.Kernel(2))}
+    result = run(policies, place=place, rounds=5, replicates=2)
+    assert dict(result.sizes) == {"policy": 1, "replicate": 2, "round": 5}
 
 
 class Slow:

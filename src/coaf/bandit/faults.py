@@ -15,6 +15,10 @@ class AssumptionWarning(UserWarning):
     """Something that was stated, or that usually holds, does not fit what was seen."""
 
 
+class RepeatedError(ValueError):
+    """What was told was told before, or was given up: it may be a message that came twice."""
+
+
 class BeliefError(RuntimeError):
     """A belief failed to learn; the policy is as it was, and the rows can be given again."""
 

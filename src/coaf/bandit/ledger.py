@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, guards, locked, mask
+from coaf.bandit.faults import RepeatedError
 from coaf.bandit.problem import Decision
 from coaf.bandit.state import entry
 
@@ -109,8 +110,11 @@ class Ledger:
         if found is None:
             if name < self.commits if isinstance(name, int) else name in self._closed:
                 if isinstance(name, str):
-                    raise ValueError(f"key {name!r} was used before, and its decision is closed")
-                raise ValueError(
+                    raise RepeatedError(
+                        f"key {name!r} was used before, and its decision is closed: all its "
+                        "rewards are in or given up"
+                    )
+                raise RepeatedError(
                     f"decision {name!r} is closed: all its rewards are in or given up, or another "
                     f"was committed in its place{_HINT}"
                 )
@@ -136,7 +140,8 @@ class Ledger:
                 done = decision.chosen
         if found is not None:
             if found.at is not None:
-                raise ValueError(f"decision {decision.id!r} was committed already{_HINT}")
+                hint = "" if isinstance(decision.id, str) else _HINT
+                raise RepeatedError(f"decision {decision.id!r} was committed already{hint}")
             wrong = found.touched(decision) & ~done
             if wrong.any():
                 arm = int(wrong.argmax())
@@ -189,7 +194,8 @@ class Ledger:
         if at >= 0:
             arm, n = int(numbers[at]), decision.round.n
             what = "executed" if found.at else "chosen, and nothing is committed yet"
-            raise ValueError(
+            kind = RepeatedError if reason == checks.TWICE else ValueError
+            raise kind(
                 {
                     checks.NO_SUCH_ARM: f"arms[{at}] is {arm}; the round has arms 0 to {n - 1}",
                     checks.NOT_EXECUTED: f"arms[{at}] is {arm}, which was not {what}",

@@ -1,6 +1,7 @@
 """Simulated problems, and how policies do in them."""
 
 from coaf.worlds.batch import Scene
+from coaf.worlds.checks import check_world
 from coaf.worlds.classic import ContextualBandit, Mortal, SemiBandit, Types
 from coaf.worlds.compare import compare
 from coaf.worlds.optimum import Optimum, optimum, optimum_by_approximation
@@ -22,6 +23,7 @@ __all__ = [
     "Synthetic",
     "Types",
     "World",
+    "check_world",
     "compare",
     "optimum",
     "optimum_by_approximation",

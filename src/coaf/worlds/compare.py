@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import os
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
@@ -64,7 +65,8 @@ def compare(
         The best possible rate; computed unless given.
     executor
         Any `concurrent.futures.Executor` (a Dask client's will do). By default all cores: threads
-        where every policy runs compiled, which needs no interpreter, and else processes.
+        where every policy runs compiled, which needs no interpreter, or something cannot be sent
+        to another process (a lambda), and else processes.
     progress
         Called with how many tasks are done, and of how many: each replicate is one, and so is Γ*
         where it is computed. Unless given, a bar where stderr is a terminal.
@@ -147,7 +149,8 @@ def _played(
             parts[replicate] = found
     progress(len(parts))
     compiled = all(plan(p, job.world) is not None for p in job.players)
-    with _executor(executor, compiled, replicates - len(parts)) as pool:
+    threads = compiled or not _travels(job)
+    with _executor(executor, threads, replicates - len(parts)) as pool:
         waiting: dict[Future[FloatArray], int] = {
             pool.submit(_task, job, r): r for r in range(replicates) if r not in parts
         }
@@ -223,13 +226,22 @@ def _task(job: _Job, replicate: int) -> FloatArray:
     return result
 
 
+def _travels(job: _Job) -> bool:
+    """Whether it can be sent to other processes: a lambda, or a class of a notebook, may not."""
+    try:
+        pickle.dumps(job)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
+
+
 @contextmanager
-def _executor(given: Executor | None, compiled: bool, tasks: int) -> Iterator[Executor]:
+def _executor(given: Executor | None, threads: bool, tasks: int) -> Iterator[Executor]:
     if given is not None:
         yield given
         return
     workers = max(1, min(os.cpu_count() or 1, tasks))
-    threads = compiled or workers == 1
+    threads = threads or workers == 1
     with ThreadPoolExecutor(workers) if threads else processes(workers, fresh=False) as pool:
         yield pool
 

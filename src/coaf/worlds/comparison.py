@@ -17,11 +17,15 @@ _AXES = ("policy", "replicate", "round")
 
 
 class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
-    """An `xarray.Dataset` over policy x replicate x round, which prints as a table.
+    r"""An `xarray.Dataset` over policy x replicate x round, which prints as a table.
 
     It has `seconds`, `mean` (true mean reward), `rate`, and the two cumulative regrets `regret`
     (T·Γ* − Σμ) and `paired` (Σ g(Γ*, A_j) − min_A g(Γ*, A)). What is selected from it, or computed
     with it, prints as xarray has it.
+
+    In the table, *reward a second* is the true mean reward over the time, *of Γ\** is what paired
+    regret leaves of it, 1 − paired/(time·Γ*), without the luck of the rounds drawn, and ± is a
+    standard error over replicates.
 
     Examples
     --------
@@ -62,7 +66,11 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
         return found
 
     def figure(self, path: str | PathLike[str] | None = None, *, title: str = "") -> "Figure":
-        """Regret against time in both forms; written to `path`, if given, by its suffix."""
+        """Regret against time in both forms; written to `path`, if given, by its suffix.
+
+        Lines are means over replicates, bands their middle 90 %. Both axes are logarithmic, so a
+        policy that learns bends below the dotted line of slope one.
+        """
         figure = regret_figure(self, title=title)
         if path is not None:
             figure.savefig(path)

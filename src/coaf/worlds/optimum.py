@@ -81,7 +81,8 @@ def optimum(
     world
         The world.
     rounds, stream
-        How many rounds, and of which replicate.
+        How many rounds, and of which replicate. Unless given, 200,000 of a world that makes batches
+        (`BulkWorld`), and 5,000 of another.
     progress
         Called with the number of steps done.
 

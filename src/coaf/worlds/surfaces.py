@@ -40,6 +40,7 @@ class Surface:
 
     Examples
     --------
+    >>> from coaf.worlds.surfaces import Bumps
     >>> world = Surface(2, Bumps(), seed=1)
     >>> scene = next(world.scenes(rounds=1, replicate=0))
     >>> bool((abs(scene.means - Bumps()(scene.round.features)) < 1e-12).all())

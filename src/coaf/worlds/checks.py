@@ -1,0 +1,60 @@
+"""A checker for worlds of one's own."""
+
+from itertools import islice
+
+import numpy as np
+
+from coaf.bandit.contract import ContractError
+from coaf.bandit.problem import Round
+from coaf.worlds.batch import Scene
+from coaf.worlds.world import World
+
+
+def check_world(world: World, *, rounds: int = 20) -> None:
+    """Play a few rounds of a world twice, and raise a `ContractError` that says what is wrong.
+
+    Examples
+    --------
+    >>> from coaf.worlds.synthetic import Synthetic
+    >>> check_world(Synthetic(dim=3))
+    """
+    name = type(world).__name__
+    if isinstance(world, type):
+        raise ContractError(f"give a world, as {world.__name__}(...), not its class")
+    lacks = [part for part in ("dim", "means", "scenes") if not hasattr(world, part)]
+    if lacks:
+        raise ContractError(f"{name} lacks {', '.join(lacks)}")
+    first, again, other = (
+        list(islice(world.scenes(rounds, replicate), rounds)) for replicate in (0, 0, 1)
+    )
+    for number, scenes in enumerate((first, again, other)):
+        if len(scenes) != rounds:
+            raise ContractError(f"{name}.scenes({rounds}, ...) yields {len(scenes)} rounds")
+        for j, scene in enumerate(scenes):
+            _check_scene(world, scene, f"{name}.scenes({rounds}, {number // 2}), round {j}")
+    if not all(map(_same, first, again)):
+        raise ContractError(
+            f"{name}.scenes gives other rounds when asked again for the same replicate: every "
+            "policy must meet the same, so make a random generator from `replicate` in it"
+        )
+    if all(map(_same, first, other)):
+        raise ContractError(f"{name}.scenes gives the same rounds and rewards for all replicates")
+
+
+def _check_scene(world: World, scene: Scene, where: str) -> None:
+    if not isinstance(scene, Scene) or not isinstance(scene.round, Round):
+        raise ContractError(f"{where} is a {type(scene).__name__}; it must be a Scene of a Round")
+    n, dim = scene.round.features.shape
+    if dim != world.dim:
+        raise ContractError(f"{where} has {dim} features, but dim is {world.dim}")
+    for what, values in (("means", scene.means), ("rewards", scene.rewards)):
+        if np.shape(values) != (n,) or not np.isfinite(values).all():
+            raise ContractError(f"{where}: {what} must be {n} finite numbers, one for each arm")
+
+
+def _same(one: Scene, other: Scene) -> bool:
+    return (
+        np.array_equal(one.round.features, other.round.features)
+        and np.array_equal(one.means, other.means)
+        and np.array_equal(one.rewards, other.rewards)
+    )
