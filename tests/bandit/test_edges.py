@@ -87,7 +87,7 @@ def test_executing_just_what_was_chosen_makes_no_difference() -> None:
 
 def test_measured_seconds_stand_in_for_a_subset_the_table_does_not_list() -> None:
     table = coaf.Table([(), (0,), (0, 1)], [1.0, 2.0, 3.0])
-    policy = coaf.COAF(belief=coaf.Linear.tuned(3))
+    policy = coaf.COAF(belief=coaf.Linear.tuned(3), rate=coaf.Renewal())
     decision = policy.decide(coaf.Round(np.eye(3), table))
     other = [False, False, True]
     with pytest.raises(ValueError, match="lists no time"):

@@ -130,7 +130,7 @@ def test_interrupted_it_goes_on(data: Path, out: Path, tmp_path: Path) -> None:
         reproduce(data, out=tmp_path, rounds=40, replicates=6, watch=stop)
     assert (tmp_path / "unfinished").exists()
     reproduce(data, out=tmp_path, rounds=40, replicates=6, watch=watch)
-    assert done == [1, 2]
+    assert done == [1, 2, 3, 4, 5, 6]
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["tasks_of_an_earlier_run"] == 1
     assert "1 parts in an earlier run" in (tmp_path / "report.html").read_text(encoding="utf-8")
