@@ -20,16 +20,16 @@ import numpy as np
 import coaf
 from coaf.bandit.actions import AnySubset, Capped
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.budget import Budget
 from coaf.bandit.latency import Setup
 from coaf.bandit.problem import Round
+from coaf.bandit.rates.budget import Budget
 from coaf.bandit.select import best
-from coaf.cryoem.coaf_pilot import CoafPilot
-from coaf.cryoem.collect import GOOD, collect
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.pilot import Choice, Left
-from coaf.cryoem.session import HOUR
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.session.collect import GOOD, collect
+from coaf.cryoem.session.session import HOUR
+from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW
 from coaf.worlds import Synthetic, optimum
 from coaf.worlds.optimum import STREAM

@@ -12,10 +12,10 @@ import argparse
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.nested import Nested
-from coaf.cryoem.designs import ice_features
-from coaf.cryoem.prediction import prediction_features
-from coaf.cryoem.simulator import Simulator
+from coaf.bandit.beliefs.nested.nested import Nested
+from coaf.cryoem.pilots.designs import ice_features
+from coaf.cryoem.pilots.prediction import prediction_features
+from coaf.cryoem.simulator.simulator import Simulator
 
 CUTS = (3.8, 4.5, 6.0)
 

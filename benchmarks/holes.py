@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from coaf.cryoem.draw import draw_square
-from coaf.cryoem.hole_checks import Marks, add, mark, random_scene
-from coaf.cryoem.holes import find_holes
 from coaf.cryoem.images import Image
+from coaf.cryoem.simulator.draw import draw_square
+from coaf.cryoem.vision.holes import find_holes
+from scenes import Marks, add, mark, random_scene
 
 # Pixels a side, electrons per pixel in vacuum, and the share of the scenes.
 ROWS = ((512, 100.0, 1.0), (1024, 400.0, 1.0), (1024, 100.0, 1.0), (1024, 20.0, 1.0),

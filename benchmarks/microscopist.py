@@ -4,7 +4,7 @@
 
 Each constant is chosen by the mean, over grids and over both timing regimes, of what is collected
 as a share of the clairvoyant limit. The best of each are printed; they are what
-`coaf.cryoem.baselines` and `coaf.cryoem.microscopist` hold.
+`coaf.cryoem.pilots.baselines` and `coaf.cryoem.pilots.microscopist` hold.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from coaf.cryoem.baselines import FixedCut, IntensityWindow, ScoreOrder
-from coaf.cryoem.clairvoyant import Clairvoyant
-from coaf.cryoem.collect import GOOD, collect
-from coaf.cryoem.microscopist import THUMB, Microscopist, Thumb
 from coaf.cryoem.pilot import Pilot
-from coaf.cryoem.pilots import make_pilot
-from coaf.cryoem.sim_again import again
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder
+from coaf.cryoem.pilots.catalogue import make_pilot
+from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.microscopist import THUMB, Microscopist, Thumb
+from coaf.cryoem.session.collect import GOOD, collect
+from coaf.cryoem.simulator.again import again
+from coaf.cryoem.simulator.simulator import Simulator
 
 FIRST = 1000  # the first seed
 HOURS = {"fast": 3.0, "slow": 24.0}

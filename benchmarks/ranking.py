@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.cryoem.collect import collect
-from coaf.cryoem.ice import World
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.session.collect import collect
+from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.simulator import Simulator
 
 RESULTS = Path(__file__).parents[1] / "docs" / "simulator_ranking.md"
 POLICIES = ("coaf", "microscopist", "window", "fixed-cut", "score-order", "take-all")

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.nested import Nested
+from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.index import Mean
 from coaf.bandit.latency import Setup
-from coaf.bandit.memory_root import MemoryRoot
-from coaf.bandit.policy import COAF
-from coaf.bandit.stepwise import Stepwise
-from coaf.cryoem.prediction import (
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.stepwise import Stepwise
+from coaf.bandit.rates.memory_root import MemoryRoot
+from coaf.cryoem.pilots.prediction import (
     CENTRE,
     DOUBT,
     EFFECTS,
@@ -33,11 +33,11 @@ from coaf.cryoem.prediction import (
     prediction_features,
     typical_patches,
 )
-from coaf.cryoem.recorded import Recording, Times, read_recording
-from coaf.cryoem.replay import HOUR, PLAYERS, Player, play_orders
-from coaf.cryoem.sim_record import record
-from coaf.cryoem.simulator import Simulator
-from coaf.cryoem.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.recorded.recording import Recording, Times, read_recording
+from coaf.cryoem.recorded.replay import HOUR, PLAYERS, Player, play_orders
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.simulator.record import record
+from coaf.cryoem.simulator.simulator import Simulator
 
 RESULTS = Path(__file__).parents[1] / "docs" / "replay_results.md"
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cryorl-aldolase"

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.cryoem.features import HOLE_FEATURES
-from coaf.cryoem.sim_statistics import Table, describe, ranking, tabulate
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.vision.features import HOLE_FEATURES
+from grid_statistics import Table, describe, ranking, tabulate
 
 PAGE = Path(__file__).parents[1] / "docs" / "simulator_results.md"
 DATA = Path(os.environ.get("COAF_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -18,9 +18,9 @@ import numpy as np
 
 import coaf
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import best
-from coaf.bandit.verbs import Policy
 from coaf.worlds import optimum, play
 from coaf.worlds.ordinary import (
     Ordinary,

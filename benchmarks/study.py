@@ -13,8 +13,8 @@ import numpy as np
 
 import coaf
 from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision
-from coaf.bandit.verbs import Policy
 from coaf.worlds import Synthetic, compare, optimum
 from coaf.worlds.classic import Types
 from coaf.worlds.play import play

@@ -82,7 +82,7 @@ def test_the_reference_names_nothing_that_is_not_public() -> None:
     assert strangers(public(), reference()) == []
 
 
-@pytest.mark.parametrize("name", ["coaf.COAF", "coaf.cryoem.FAST", "coaf.bandit.rate.Rate"])
+@pytest.mark.parametrize("name", ["coaf.COAF", "coaf.cryoem.FAST", "coaf.bandit.rates.rate.Rate"])
 def test_a_name_that_is_left_out_is_missed(name: str) -> None:
     named = reference()
     del named[name]
@@ -90,7 +90,7 @@ def test_a_name_that_is_left_out_is_missed(name: str) -> None:
 
 
 def test_a_name_that_is_not_public_is_noticed() -> None:
-    name = "coaf.bandit.ledger.Ledger"
+    name = "coaf.bandit.policies.ledger.Ledger"
     assert strangers(public(), reference() | {name: found(name)}) == [name]
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import coaf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.finite import Finite
-from coaf.bandit.bounds import Scale, general_bound, resolution, w_general
-from coaf.bandit.eluder import eluder_dimension
-from coaf.bandit.rate import RobbinsMonro
+from coaf.bandit.rates.rate import RobbinsMonro
+from coaf.bandit.theory.bounds import Scale, general_bound, resolution, w_general
+from coaf.bandit.theory.eluder import eluder_dimension
 from coaf.worlds import Types, optimum
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beliefs" / "finite_results.md"

@@ -15,14 +15,14 @@ import numpy as np
 import coaf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
-from coaf.bandit.beliefs.kernel import Kernel
-from coaf.bandit.beliefs.kernel_basis import Covariance, Part
-from coaf.bandit.beliefs.kernel_likelihood import likeliest
+from coaf.bandit.beliefs.kernel.basis import Covariance, Part
+from coaf.bandit.beliefs.kernel.kernel import Kernel
+from coaf.bandit.beliefs.kernel.likelihood import likeliest
 from coaf.bandit.beliefs.mapped import Mapped
 from coaf.bandit.index import Thompson
 from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Round
-from coaf.bandit.verbs import Policy
 from coaf.worlds import World, optimum, play
 from coaf.worlds.batch import Scene
 

@@ -17,7 +17,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.mapped import Mapped
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.policy import Policy
 
 
 def maps() -> dict[str, Any]:

@@ -12,9 +12,9 @@ import numpy as np
 
 import coaf
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.beliefs.nested import Nested
+from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.groups import Groups
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.policy import Policy
 from coaf.worlds import optimum
 from coaf.worlds.batch import Scene
 from coaf.worlds.play import play

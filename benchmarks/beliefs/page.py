@@ -22,8 +22,8 @@ import coaf
 from coaf.bandit import select
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
-from coaf.bandit.beliefs.oracle import Oracle
-from coaf.bandit.choose import with_constant
+from coaf.bandit.beliefs.choose import with_constant
+from coaf.bandit.beliefs.regressor import Oracle
 from coaf.worlds import Synthetic, World, optimum, play
 from coaf.worlds.batch import Scene
 from coaf.worlds.figures import COLOURS

@@ -19,7 +19,7 @@ from coaf.bandit.beliefs.ensemble import Ensemble
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.index import Index, Thompson, Truth, Upper
 from coaf.bandit.latency import Setup
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
 from coaf.worlds.batch import Scene
 from coaf.worlds.optimum import optimum

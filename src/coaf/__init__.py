@@ -4,7 +4,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from coaf.bandit.actions import AnySubset, AtMost, Capped, Exactly, Grouped, Listed, OneOf
-from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs import (
     Drift,
     Ensemble,
@@ -18,20 +17,21 @@ from coaf.bandit.beliefs import (
     Regression,
     ScaleFree,
 )
+from coaf.bandit.beliefs.choose import choose_belief
 from coaf.bandit.beliefs.prior import start_from
-from coaf.bandit.budget import Budget
-from coaf.bandit.choose import choose_belief
-from coaf.bandit.explore import Explore, load
-from coaf.bandit.faults import AssumptionWarning, BeliefError, BeliefWarning, RepeatedError
 from coaf.bandit.index import Mean, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Setup, Table, Tour, Tree
-from coaf.bandit.memory_root import MemoryRoot
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.baselines import TakeAll, Threshold
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.explore import Explore, load
+from coaf.bandit.policies.faults import AssumptionWarning, BeliefError, BeliefWarning, RepeatedError
+from coaf.bandit.policies.report import Report
+from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Decision, Round
-from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
-from coaf.bandit.report import Report
-from coaf.bandit.restarting import Restarting
-from coaf.bandit.stepwise import Stepwise
+from coaf.bandit.rates.budget import Budget
+from coaf.bandit.rates.memory_root import MemoryRoot
+from coaf.bandit.rates.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.rates.restarting import Restarting
 from coaf.version import __version__
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.groups import Groups
 from coaf.bandit.index import Truth
 from coaf.bandit.latency import Additive
-from coaf.bandit.memory_root import root
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
-from coaf.bandit.rate import Fixed
+from coaf.bandit.rates.memory_root import root
+from coaf.bandit.rates.rate import Fixed
 
 latency = Additive(base=5.0, each=1.0)
 

@@ -6,9 +6,9 @@ import pytest
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.index import Mean, Ones, Thompson, Truth, Upper, generator, load, save
 from coaf.bandit.latency import Additive
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
-from coaf.bandit.rate import Fixed
+from coaf.bandit.rates.rate import Fixed
 
 X = np.random.default_rng(0).uniform(-0.4, 0.4, (6, 3))
 

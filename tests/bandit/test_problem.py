@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from coaf.bandit.actions import AtMost, Capped, Exactly, Grouped, Listed, OneOf
-from coaf.bandit.baselines import TakeAll
 from coaf.bandit.index import Truth
 from coaf.bandit.latency import Additive, ByCount, Setup, Table
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.baselines import TakeAll
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
-from coaf.bandit.rate import Fixed
+from coaf.bandit.rates.rate import Fixed
 
 latency = Additive(base=5.0, each=1.0)
 

@@ -1,6 +1,5 @@
 """Images come back from disk as they went, and what is no image says so."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
+from outside import SAMPLES
 
 mrcfile = pytest.importorskip("mrcfile", reason="MRC files need the cryoem extra")
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = Path(os.environ.get("COAF_SAMPLES", ROOT.parent / "shared" / "samples"))
 
 
 def picture(rows: int = 20, columns: int = 30) -> Image:

@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from coaf.bandit.contract import ContractError
+from coaf.bandit.checks.contract import ContractError
+from coaf.cryoem.checks.microscope import check_microscope
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.microscope_checks import check_microscope
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.simulator.simulator import Simulator
 
 quick = partial(Simulator, squares=3, pixels=False)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import coaf
-from coaf.bandit.contract import ContractError
+from coaf.bandit.checks.contract import ContractError
 from coaf.worlds import ContextualBandit, Patches, Scene, SemiBandit, Synthetic, check_world
 
 

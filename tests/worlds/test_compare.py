@@ -13,9 +13,9 @@ from xarray.testing import assert_identical
 
 import coaf
 from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import best
-from coaf.bandit.verbs import Policy
 from coaf.worlds import ContextualBandit, Scene, SemiBandit, Surface, Synthetic, World, optimum
 from coaf.worlds import compare as function
 from coaf.worlds.optimum import STREAM

@@ -10,8 +10,8 @@ import pytest
 
 import coaf
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.select import best
-from coaf.bandit.verbs import Policy
 from coaf.worlds import ContextualBandit, Mortal, Synthetic, Types, compare, play
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.compiled import plan, play_compiled

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coaf
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.policy import Policy
 from coaf.worlds import Mortal, SemiBandit, Synthetic, Types, World, play
 
 POLICIES: dict[str, Callable[[int], Policy]] = {

@@ -9,8 +9,8 @@ import pytest
 
 import coaf
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.rate import Rate
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.rates.rate import Rate
 from coaf.worlds import ContextualBandit, Mortal, SemiBandit, optimum
 from coaf.worlds.world import World
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import coaf
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.bounds import Scale, linear_bound, oracle_bound
 from coaf.bandit.select import best, gap
+from coaf.bandit.theory.bounds import Scale, linear_bound, oracle_bound
 from coaf.worlds import Synthetic, optimum
 from coaf.worlds.optimum import Optimum, least_gaps
 

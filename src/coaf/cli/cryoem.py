@@ -29,8 +29,10 @@ def cryoem(
     """
     needs("matplotlib")
     with work(quiet=as_json, out=out, resume=out / "unfinished") as watch:
-        from coaf.cryoem.reproduce import reproduce as whole  # loads numba, as does the next
-        from coaf.cryoem.reproduce import shown
+        from coaf.cryoem.reports.reproduce import (
+            reproduce as whole,  # loads numba, as does the next
+        )
+        from coaf.cryoem.reports.reproduce import shown
 
         summary = whole(out=out, seeds=seeds, hours=hours, seed=seed, workers=workers, watch=watch)
     if as_json:

@@ -65,7 +65,7 @@ def replay(
 ) -> None:
     """Play policies over a recorded grid: one pass over its patches, in many random orders."""
     with work(quiet=as_json) as watch:
-        from coaf.cryoem.replay import replay as whole  # loads numba
+        from coaf.cryoem.recorded.replay import replay as whole  # loads numba
 
         result = whole(
             folder,

@@ -56,8 +56,8 @@ def run(
     """Collect from a simulated grid: a session, the other policies beside it, and a report."""
     needs("matplotlib")
     with work(quiet=as_json, out=out) as watch:
+        from coaf.cryoem.reports.run import run as whole  # loads numba
         from coaf.cryoem.reward import GoodBelow
-        from coaf.cryoem.run import run as whole  # loads numba
 
         sessions, files = whole(
             seed=seed,

@@ -1,26 +1,31 @@
 """Cryo-EM: grids, microscopes, and the decisions between them."""
 
-from coaf.cryoem.coaf_pilot import CoafPilot
-from coaf.cryoem.collect import collect
-from coaf.cryoem.features import HOLE_FEATURES, SQUARE_FEATURES, hole_features, square_features
+from coaf.cryoem.checks.microscope import check_microscope
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
-from coaf.cryoem.guard import Alarm, Guard
-from coaf.cryoem.holes import find_holes
-from coaf.cryoem.ice import World
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
 from coaf.cryoem.microscope import Microscope, Score, Survey
-from coaf.cryoem.microscope_checks import check_microscope
-from coaf.cryoem.patches import group_holes
 from coaf.cryoem.pilot import Choice, Left, Pilot
-from coaf.cryoem.recorded import Recording, read_recording
-from coaf.cryoem.recorded_microscope import RecordedMicroscope
-from coaf.cryoem.replay import replay
+from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.recorded.microscope import RecordedMicroscope
+from coaf.cryoem.recorded.recording import Recording, read_recording
+from coaf.cryoem.recorded.replay import replay
 from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_reward
-from coaf.cryoem.session import Session
-from coaf.cryoem.sim_record import record
-from coaf.cryoem.simulator import Simulator
+from coaf.cryoem.session.collect import collect
+from coaf.cryoem.session.guard import Alarm, Guard
+from coaf.cryoem.session.session import Session
+from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.record import record
+from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW, LearnedTiming, Timing
+from coaf.cryoem.vision.features import (
+    HOLE_FEATURES,
+    SQUARE_FEATURES,
+    hole_features,
+    square_features,
+)
+from coaf.cryoem.vision.holes import find_holes
+from coaf.cryoem.vision.patches import group_holes
 
 __all__ = [
     "FAST",

@@ -20,7 +20,7 @@ from coaf.bandit.actions import Actions, AnySubset, OneOf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.latency import Additive
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
 from coaf.worlds.batch import Batch
 from coaf.worlds.compiled import plan, play_compiled

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from coaf.bandit.contract import ContractError
+from coaf.bandit.checks.contract import ContractError
 from coaf.bandit.problem import Round
 from coaf.worlds.batch import Scene
 from coaf.worlds.world import World

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.progress import Progress as Bars
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.select import best
-from coaf.bandit.verbs import Policy
 from coaf.worlds.cluster import processes
 from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.optimum import Memory, least_gaps, optimum
@@ -83,7 +83,7 @@ def compare(
 
     Examples
     --------
-    >>> from coaf.bandit.policy import COAF
+    >>> from coaf.bandit.policies.coaf import COAF
     >>> from coaf.worlds.synthetic import Synthetic
     >>> result = compare({"coaf": COAF(dim=3)}, Synthetic(dim=3), rounds=50, replicates=2)
     >>> dict(result.sizes)

@@ -29,7 +29,7 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
 
     Examples
     --------
-    >>> from coaf.bandit.baselines import TakeAll
+    >>> from coaf.bandit.policies.baselines import TakeAll
     >>> from coaf.worlds.compare import compare
     >>> from coaf.worlds.synthetic import Synthetic
     >>> compare({"all": TakeAll()}, Synthetic(dim=3), rounds=500, replicates=2)

@@ -6,16 +6,16 @@ from math import inf
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.learner import copied
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Mean, Thompson, Truth, Upper, normals
-from coaf.bandit.memory_root import MemoryRoot
-from coaf.bandit.policy import COAF
-from coaf.bandit.rate import Fixed, Renewal, RobbinsMonro
-from coaf.bandit.restarting import Restarting
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.baselines import TakeAll, Threshold
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.rates.memory_root import MemoryRoot
+from coaf.bandit.rates.rate import Fixed, Renewal, RobbinsMonro
+from coaf.bandit.rates.restarting import Restarting
 from coaf.worlds.batch import Batch
 from coaf.worlds.world import BulkWorld, World
 

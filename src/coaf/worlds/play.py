@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision
-from coaf.bandit.verbs import Policy
 from coaf.worlds.world import World
 
 
@@ -23,7 +23,7 @@ def play(
 
     Examples
     --------
-    >>> from coaf.bandit.policy import COAF
+    >>> from coaf.bandit.policies.coaf import COAF
     >>> from coaf.worlds.synthetic import Synthetic
     >>> rows = list(play(COAF(dim=3), Synthetic(dim=3), rounds=5))
     >>> len(rows), sorted(rows[0])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.compiled.confidence import draw, upper
-from coaf.bandit.compiled.kernels import (
+from coaf.bandit.compiled.linear import (
     CHUNK,
     ESTIMATE,
     PICKED,
@@ -20,7 +20,14 @@ from coaf.bandit.compiled.kernels import (
     parts,
     score,
 )
-from coaf.bandit.compiled.lanes import (
+from coaf.bandit.compiled.scale_free import (
+    MEAN_SQUARE,
+    REFERENCE,
+    absorb_free,
+    centre,
+    upper_free,
+)
+from coaf.bandit.compiled.simd import (
     Block,
     block,
     columns,
@@ -32,16 +39,9 @@ from coaf.bandit.compiled.lanes import (
     splat,
     store,
 )
-from coaf.bandit.compiled.scale_free import (
-    MEAN_SQUARE,
-    REFERENCE,
-    absorb_free,
-    centre,
-    upper_free,
-)
 from coaf.bandit.compiled.threshold import pick, threshold_root
-from coaf.bandit.rate import robbins_monro
-from coaf.bandit.restarting import Eleven, Sums, one_visit_later
+from coaf.bandit.rates.rate import robbins_monro
+from coaf.bandit.rates.restarting import Eleven, Sums, one_visit_later
 
 UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)  # indices; the last is `Upper` of a `ScaleFree`
 # Rates, and two baselines.

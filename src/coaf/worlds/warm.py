@@ -11,20 +11,20 @@ import numpy as np
 
 from coaf.bandit.actions import AnySubset, Capped, Grouped
 from coaf.bandit.arrays import FloatArray, locked
-from coaf.bandit.baselines import TakeAll, Threshold
 from coaf.bandit.beliefs.linear import Linear
-from coaf.bandit.beliefs.nested import Nested
+from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Truth
 from coaf.bandit.kept.notice import notice
 from coaf.bandit.kept.place import PACKAGE, place, sources
 from coaf.bandit.latency import Additive, Latency, Setup, Tour, Tree
-from coaf.bandit.memory_root import MemoryRoot
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.baselines import TakeAll, Threshold
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Round
+from coaf.bandit.rates.memory_root import MemoryRoot
 from coaf.bandit.select import best
-from coaf.bandit.stepwise import Stepwise
-from coaf.bandit.verbs import Policy
 from coaf.worlds.batch import gather
 from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.optimum import least_gaps

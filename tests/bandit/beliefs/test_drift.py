@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.belief_checks import check_belief
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.drift import Drift
 from coaf.bandit.beliefs.finite import Finite
@@ -17,9 +16,10 @@ from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.registry import register, restore_belief
 from coaf.bandit.beliefs.rows import check_factor
+from coaf.bandit.checks.beliefs import check_belief
 from coaf.bandit.groups import Groups, check_groups, innermost
 from coaf.bandit.latency import Additive
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
 from coaf.bandit.state import entry, seal, unseal
 

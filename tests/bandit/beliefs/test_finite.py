@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.belief_checks import check_belief
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.finite import Finite
 from coaf.bandit.beliefs.registry import restore_belief
-from coaf.bandit.bounds import Scale, general_bound, resolution, w_general
-from coaf.bandit.eluder import beta_general, eluder_dimension
-from coaf.bandit.faults import BeliefError, BeliefWarning
+from coaf.bandit.checks.beliefs import check_belief
 from coaf.bandit.latency import Additive
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.faults import BeliefError, BeliefWarning
 from coaf.bandit.problem import Round
-from coaf.bandit.rate import Fixed, RobbinsMonro
+from coaf.bandit.rates.rate import Fixed, RobbinsMonro
+from coaf.bandit.theory.bounds import Scale, general_bound, resolution, w_general
+from coaf.bandit.theory.eluder import beta_general, eluder_dimension
 from coaf.worlds import Types, optimum
 
 

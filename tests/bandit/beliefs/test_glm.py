@@ -17,8 +17,8 @@ from coaf.bandit.beliefs.glm import GLM, Logistic, Poisson
 from coaf.bandit.beliefs.links import Exponential, Link, Sigmoid, absorb
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.registry import restore_belief
-from coaf.bandit.checks import check_belief
-from coaf.bandit.faults import LARGEST
+from coaf.bandit.checks.policies import check_belief
+from coaf.bandit.policies.faults import LARGEST
 from coaf.worlds.catalogue import sphere
 
 each_family = pytest.mark.parametrize("family", [Logistic, Poisson])

@@ -16,10 +16,10 @@ import coaf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.estimators import decode_estimator as decode
 from coaf.bandit.beliefs.estimators import encode_estimator as encode
-from coaf.bandit.beliefs.oracle import epochs, weight_name
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.regression import Regression
-from coaf.bandit.checks import check_belief
+from coaf.bandit.beliefs.regressor import epochs, weight_name
+from coaf.bandit.checks.policies import check_belief
 from coaf.bandit.problem import Round
 
 Ridge = pytest.importorskip("sklearn.linear_model").Ridge

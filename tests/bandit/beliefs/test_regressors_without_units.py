@@ -17,7 +17,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief, LearnsSize
 from coaf.bandit.beliefs.registry import restore_belief
 from coaf.bandit.beliefs.spread import noise_of, size_of
-from coaf.bandit.policy import COAF
+from coaf.bandit.policies.coaf import COAF
 
 TABLE = np.random.default_rng(5).normal(size=(40, 2))
 TREE = DecisionTreeRegressor(min_samples_leaf=4)

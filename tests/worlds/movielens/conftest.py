@@ -1,15 +1,11 @@
 """A small made-up set of ratings, prepared once, and the real one where it is."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from coaf.worlds.movielens.films import Films, prepare
 from coaf.worlds.movielens.generator import generate
 from coaf.worlds.movielens.ratings import Ratings, read
-
-ROOT = Path(__file__).parents[3]
+from outside import DATA
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +21,7 @@ def films(ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Films:
 @pytest.fixture(scope="session")
 def real() -> Ratings:
     """MovieLens 100K."""
-    folder = Path(os.environ.get("COAF_DATA", ROOT.parent / "shared" / "data"))
+    folder = DATA
     path = folder / "movielens-100k" / "u.data"
     if not path.exists():
         pytest.skip(f"MovieLens 100K is not at {path}")

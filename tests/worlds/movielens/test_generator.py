@@ -1,8 +1,5 @@
 """Generated ratings have the shape of MovieLens: counts, shares, and taste that can be learned."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +9,9 @@ from scipy import sparse
 from coaf.bandit.arrays import FloatArray
 from coaf.worlds.movielens.generator import STARS, generate
 from coaf.worlds.movielens.ratings import CodeArray, Ratings, read
+from outside import DATA
 
-ROOT = Path(__file__).parents[3]
-DATA = Path(os.environ.get("COAF_DATA", ROOT.parent / "shared" / "data")) / "movielens-100k"
+MOVIELENS = DATA / "movielens-100k"
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -136,9 +133,9 @@ def test_taste_can_be_learned(seed: int) -> None:
 
 
 def test_the_generator_looks_like_the_100k_set() -> None:
-    if not DATA.is_dir():
-        pytest.skip(f"MovieLens 100K is not at {DATA}; set COAF_DATA to the folder it is in")
-    real, made = read(DATA), generate(users=943, films=1682, ratings=100_000, seed=0)
+    if not MOVIELENS.is_dir():
+        pytest.skip(f"MovieLens 100K is not at {MOVIELENS}; set COAF_DATA to the folder it is in")
+    real, made = read(MOVIELENS), generate(users=943, films=1682, ratings=100_000, seed=0)
     assert real.source == "MovieLens 100K, read from u.data"
     assert made.shape == real.shape
     assert len(made.values) == len(real.values)

@@ -5,7 +5,7 @@ import warnings
 from typing import Protocol
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.faults import AssumptionWarning
+from coaf.bandit.policies.faults import AssumptionWarning
 
 SURE = 4.0  # standard deviations beyond which chance is no excuse
 ENOUGH = 16  # rows

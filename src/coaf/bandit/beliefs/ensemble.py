@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray, number
 from coaf.bandit.beliefs.estimators import decode_estimator
-from coaf.bandit.beliefs.oracle import Oracle
 from coaf.bandit.beliefs.registry import register
+from coaf.bandit.beliefs.regressor import Oracle
 from coaf.bandit.groups import Groups
 from coaf.bandit.threads import on_one_thread
 

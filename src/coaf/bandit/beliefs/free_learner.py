@@ -12,9 +12,9 @@ from coaf.bandit.beliefs.learner import copied
 @functools.cache
 def compiled() -> tuple[Any, Any, Any, Any]:
     """The modules that load numba, on first use."""
-    from coaf.bandit.compiled import extremes, kernels, scale_free, workspace
+    from coaf.bandit.compiled import extremes, linear, scale_free, workspace
 
-    return scale_free, extremes, kernels, workspace
+    return scale_free, extremes, linear, workspace
 
 
 def extremes_of(
@@ -44,14 +44,14 @@ def _known(learner: FloatArray, dim: int) -> FloatArray:
 
 def discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) -> FloatArray:
     """The learner with what came since `prior` at `factor` of its weight; to be derived."""
-    _, module, kernels, _ = compiled()
+    _, module, linear, _ = compiled()
     D, top = dim + 1, 2 * learner.shape[1]
     result = copied(learner)
     before = _known(prior, dim)
     result[:D, :D] = _ridge(learner, dim) + before + factor * (_known(learner, dim) - before)
-    result[top + 2, kernels.WAITING] = 0.0
+    result[top + 2, linear.WAITING] = 0.0
     sums = [(top + module.REST, slice(D)), (top + 2, module.SQUARES), (top + 2, module.NONZERO)]
-    sums.append((top + 2, kernels.ROWS))
+    sums.append((top + 2, linear.ROWS))
     # What was an extreme of the prior's and is one still keeps its weight; what is none any more
     # is among the rest now, and was not then.
     old, now = extremes_of(prior, dim), extremes_of(result, dim)

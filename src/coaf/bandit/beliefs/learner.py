@@ -1,4 +1,4 @@
-"""The array that a linear belief keeps, as Python sees it; `compiled/kernels.py` has its layout."""
+"""The array that a linear belief keeps, as Python sees it; `compiled/linear.py` has its layout."""
 
 import functools
 from typing import Any
@@ -11,13 +11,13 @@ from coaf.bandit.arrays import FloatArray
 @functools.cache
 def compiled() -> tuple[Any, Any, Any, Any]:
     """The modules that load numba, on first use; not held by beliefs, which must pickle."""
-    from coaf.bandit.compiled import confidence, guards, kernels, workspace
+    from coaf.bandit.compiled import confidence, guards, linear, workspace
 
-    return kernels, confidence, workspace, guards
+    return linear, confidence, workspace, guards
 
 
 def scratch(dim: int) -> Any:
-    """The arena that kernels work in, for one call."""
+    """The arena that compiled functions work in, for one call."""
     return compiled()[2].arena(dim, 1)
 
 
@@ -27,7 +27,7 @@ def rows(learner: FloatArray) -> float:
 
 
 def numbers(learner: FloatArray) -> list[float]:
-    """Rows learned and what else is counted, in the order that `kernels.py` names."""
+    """Rows learned and what else is counted, in the order that `compiled/linear.py` names."""
     result: list[float] = learner[2 * learner.shape[1] + 2, :8].tolist()
     return result
 
@@ -57,7 +57,7 @@ def fresh(learner: FloatArray, dim: int, regularization: float) -> FloatArray:
 
 
 def copied(learner: FloatArray) -> FloatArray:
-    """A copy that lies in memory as kernels like it."""
+    """A copy that lies in memory as compiled functions like it."""
     result: FloatArray = compiled()[2].unset(*learner.shape)
     result[:] = learner
     return result
@@ -65,12 +65,12 @@ def copied(learner: FloatArray) -> FloatArray:
 
 def discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) -> FloatArray:
     """The learner whose V, Σ x y and rows are the prior's plus `factor` of what came since."""
-    kernels, top = compiled()[0], 2 * learner.shape[1]
+    linear, top = compiled()[0], 2 * learner.shape[1]
     V, V0 = precision(learner, dim), precision(prior, dim)
     result = copied(prior)
     result[:dim, :dim] = V0 + factor * (V - V0)
-    for row, columns in ((top, slice(dim)), (top + 2, kernels.ROWS)):
+    for row, columns in ((top, slice(dim)), (top + 2, linear.ROWS)):
         result[row, columns] += factor * (learner[row, columns] - prior[row, columns])
-    result[top + 2, kernels.WAITING] = 0.0
-    kernels.derive(result, dim)
+    result[top + 2, linear.WAITING] = 0.0
+    linear.derive(result, dim)
     return result

@@ -197,9 +197,9 @@ class Linear:
 
         With many features that is most of the work of learning them.
         """
-        kernels, _, workspace, _ = compiled()
+        linear, _, workspace, _ = compiled()
         arena, n, uses = self._scored or (np.empty(0), 0, -1)
-        if uses != workspace.uses() or not 0 < len(X) <= kernels.CHUNK:
+        if uses != workspace.uses() or not 0 < len(X) <= linear.CHUNK:
             return None
         held = arena[: self.dim, :n].T
         arms = [int(np.argmax((held == row).all(axis=1))) for row in X]
@@ -228,14 +228,14 @@ class Linear:
         y = locked(np.ascontiguousarray(rewards, dtype=np.float64))
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
-        kernels, arms = compiled()[0], None
+        linear, arms = compiled()[0], None
         if self._scored is not None:
             arms, arena = self._arms_scored(X), self._scored[0]
             self._scored = None
         if arms is not None and np.isfinite(y).all():
-            kernels.learn_scored(self._learner, arena, self.dim, arms, y)
+            linear.learn_scored(self._learner, arena, self.dim, arms, y)
             return
-        row, reward = kernels.learn_rows(self._learner, scratch(self.dim), X, y, self._limit)
+        row, reward = linear.learn_rows(self._learner, scratch(self.dim), X, y, self._limit)
         if row >= 0:
             raise beyond(X, row, self.feature_bound)
         if reward >= 0:
@@ -246,9 +246,9 @@ class Linear:
 
     def _check_assumptions(self) -> None:
         """Whether rewards keep to what was stated of them; looked at whenever rows have doubled."""
-        kernels, numbers = compiled()[0], learner.numbers(self._learner)
-        loss, rows = numbers[kernels.LOSS], numbers[kernels.ROWS]
-        excess, count = numbers[kernels.EXCESS], numbers[kernels.BOUNDED]
+        linear, numbers = compiled()[0], learner.numbers(self._learner)
+        loss, rows = numbers[linear.LOSS], numbers[linear.ROWS]
+        excess, count = numbers[linear.EXCESS], numbers[linear.BOUNDED]
         check_mean_bound(self, self.mean_bound, excess, count, self.noise)
         check_noise(self, self.noise, loss, rows)
         doubt = math.sqrt(loss / rows * learner.uncertainty(self._learner, self.dim))

@@ -15,8 +15,8 @@ from coaf.bandit.beliefs.free_learner import compiled, discounted, extremes_of
 from coaf.bandit.beliefs.learner import copied
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_rewards, shaped
-from coaf.bandit.faults import AssumptionWarning
 from coaf.bandit.groups import Groups
+from coaf.bandit.policies.faults import AssumptionWarning
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.partial import beaten, ceiling, move, thin
+from coaf.bandit.compiled.simd import compiled
 from coaf.bandit.selection.steps import ARM, CLOSE, OPEN, Steps
 
 SECONDS, VALUE, TOLLED, COUNT = 0, 1, 2, 3

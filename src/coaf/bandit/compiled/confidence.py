@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.compiled.kernels import (
+from coaf.bandit.compiled.linear import (
     CAP,
     ESTIMATE,
     LOGDET,
@@ -20,7 +20,7 @@ from coaf.bandit.compiled.kernels import (
     parts,
     score,
 )
-from coaf.bandit.compiled.lanes import (
+from coaf.bandit.compiled.simd import (
     Block,
     block,
     columns,

@@ -11,7 +11,7 @@ for, of their weights (0 where there is none), and of marks.
 
 import math
 
-from coaf.bandit.compiled.kernels import (
+from coaf.bandit.compiled.linear import (
     ESTIMATE,
     HEAD,
     LOSS,
@@ -23,7 +23,7 @@ from coaf.bandit.compiled.kernels import (
     fit,
     fold,
 )
-from coaf.bandit.compiled.lanes import Block, columns, compiled, fma, load, splat, store
+from coaf.bandit.compiled.simd import Block, columns, compiled, fma, load, splat, store
 
 EXTREMES, BEYOND, JUDGED = 8, 10.0, 10.0
 

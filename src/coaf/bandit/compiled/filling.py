@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.relaxed import follow, walk
+from coaf.bandit.compiled.simd import compiled
 from coaf.bandit.selection.steps import ARM, Steps
 
 WORTH, SECONDS, COUNT = 0, 1, 2

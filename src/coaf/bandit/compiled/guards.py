@@ -3,7 +3,7 @@
 import math
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
+from coaf.bandit.compiled.simd import compiled
 
 FINE, NO_SUCH_ARM, NOT_EXECUTED, TWICE, NOT_FINITE = range(5)
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.relaxed import largest
+from coaf.bandit.compiled.simd import compiled
 
 
 @compiled

@@ -7,7 +7,7 @@ that the last point needs no case of its own. `path` runs from the start to the 
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
+from coaf.bandit.compiled.simd import compiled
 
 # A move must save this part of what is at stake, or rounding could cycle for ever.
 PROGRESS = 1e-12

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.paths import PROGRESS, length
+from coaf.bandit.compiled.simd import compiled
 
 # Paths shorter than this are searched for a place from end to end.
 _SHORT = 16

@@ -10,7 +10,7 @@ up in the same order, so the bits are the same.
 from llvmlite import binding
 from numba import config
 
-from coaf.bandit.compiled.lanes import (
+from coaf.bandit.compiled.simd import (
     Block,
     Lanes,
     compiled,

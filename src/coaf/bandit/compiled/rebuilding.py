@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import IntArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.paths import PROGRESS, grain, shorten
 from coaf.bandit.compiled.prizes import (
     LOSS,
@@ -20,6 +19,7 @@ from coaf.bandit.compiled.prizes import (
     sums,
     wait,
 )
+from coaf.bandit.compiled.simd import compiled
 
 # How many points a ruin takes out at most.
 _RUIN = 12

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.compiled.lanes import compiled
+from coaf.bandit.compiled.simd import compiled
 from coaf.bandit.selection.steps import ARM, CLOSE, OPEN, Steps
 
 # Tangents of a convex function meet at its lowest point, mostly after a handful.

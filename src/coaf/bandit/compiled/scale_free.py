@@ -5,7 +5,7 @@ ridge of feature i is RIDGE·(its range in the rows learned)², so that θ_i·ra
 of rewards. When a range grows, so does its ridge: by a rank-one step, as if a row had been learned.
 A feature that has not varied yet is left out of all algebra (its rows of V and P are zero).
 
-The learner is that of `kernels.py` for D = d + 1 coefficients, the constant last, and has besides
+The learner is that of `linear.py` for D = d + 1 coefficients, the constant last, and has besides
 
 - in row 2dp + 2: Σ y² and the number of the rewards that are neither 0 nor extreme;
 - row 2dp + 3: the mean of y² over all rows, a cap on estimates, and by how much the rewards of arms
@@ -37,7 +37,7 @@ from coaf.bandit.compiled.extremes import (
     take_back,
 )
 from coaf.bandit.compiled.guards import first_bad
-from coaf.bandit.compiled.kernels import (
+from coaf.bandit.compiled.linear import (
     CHUNK,
     ESTIMATE,
     LOSS,
@@ -57,7 +57,7 @@ from coaf.bandit.compiled.kernels import (
     parts,
     score,
 )
-from coaf.bandit.compiled.lanes import Block, block, columns, compiled, fma, load, splat, store
+from coaf.bandit.compiled.simd import Block, block, columns, compiled, fma, load, splat, store
 
 RIDGE = 1.0 / 32.0  # of a feature with range 1, in rows
 FEW = 4.0  # rows' worth of doubt that the noise of an arm is that of all

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.prizes import Prizes
+from coaf.bandit.compiled.simd import compiled
 
 # Steps are halved when this many have not raised the bound.
 _PATIENCE = 8

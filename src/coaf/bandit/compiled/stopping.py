@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.compiled.lanes import compiled
+from coaf.bandit.compiled.simd import compiled
 
 
 @compiled

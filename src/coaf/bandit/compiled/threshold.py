@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.bandit.compiled.lanes import Block, block, compiled, keep
+from coaf.bandit.compiled.simd import Block, block, compiled, keep
 
 
 @compiled

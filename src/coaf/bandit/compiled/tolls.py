@@ -12,8 +12,8 @@ import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.bandit.compiled.filling import WORTH, fill
-from coaf.bandit.compiled.lanes import compiled
 from coaf.bandit.compiled.relaxed import charge, follow, largest, walk
+from coaf.bandit.compiled.simd import compiled
 from coaf.bandit.selection.steps import ARM, OPEN, Steps
 
 # Steps are halved when this many have not lowered the bound.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.compiled.lanes import compiled
+from coaf.bandit.compiled.simd import compiled
 
 
 @compiled

@@ -8,7 +8,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.extremes import TAIL
-from coaf.bandit.compiled.kernels import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
+from coaf.bandit.compiled.linear import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
 from coaf.bandit.compiled.scale_free import CAP, WIDTH
 
 _local = threading.local()

@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[2]
 FOLDER = "bandit/compiled"
 # Files elsewhere whose functions are compiled.
 ELSEWHERE = (
-    "bandit/rate.py",
-    "bandit/restarting.py",
+    "bandit/rates/rate.py",
+    "bandit/rates/restarting.py",
     "bandit/selection/steps.py",
     "worlds/replicate.py",
 )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.baselines import Threshold
 from coaf.bandit.index import Truth
-from coaf.bandit.policy import COAF
-from coaf.bandit.rate import RobbinsMonro
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.baselines import Threshold
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.rates.rate import RobbinsMonro
 from coaf.worlds.compare import Progress, compare
 from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.movielens.world import MovieLens

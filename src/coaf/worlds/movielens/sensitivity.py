@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from coaf.bandit.beliefs.scale_free import ScaleFree
-from coaf.bandit.policy import COAF
-from coaf.bandit.verbs import Policy
+from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.policy import Policy
 from coaf.worlds.compare import Progress, compare
 from coaf.worlds.movielens.experiment import DEFAULT, UCB, as_printed
 from coaf.worlds.movielens.films import Films

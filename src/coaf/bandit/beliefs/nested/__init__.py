@@ -1,0 +1,1 @@
+"""Effects of groups in groups."""

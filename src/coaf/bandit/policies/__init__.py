@@ -1,0 +1,1 @@
+"""What decides: the three verbs, COAF, and what it is compared with."""

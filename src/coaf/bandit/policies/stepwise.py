@@ -1,0 +1,291 @@
+"""Take arms one by one, and count what it is worth to be free to stop."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from math import inf, isinf
+from typing import Any, Self
+
+import numpy as np
+
+from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.index import Mean
+from coaf.bandit.policies.faults import is_fault
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.policies.stepwise_rounds import (
+    check_stepwise,
+    each_of,
+    labels_of,
+    place_of,
+    setup_of,
+)
+from coaf.bandit.policies.stopping import Shared, Stopping
+from coaf.bandit.problem import Decision, Round
+from coaf.bandit.rates.memory_root import load_round, save_round
+from coaf.bandit.rates.price import Worth, fitting, price
+from coaf.bandit.select import Selection
+from coaf.bandit.state import entry
+
+
+class Stepwise(Policy):
+    """COAF for arms that share a secret: decide after each reward whether to go on.
+
+    A decision takes the best arm left, or none. The rest of the round is a follow-up, decided
+    again as rewards arrive, so that a bad patch is left after a few arms and a surprisingly good
+    one is finished. That this is possible counts when deciding to enter (`Stopping`).
+
+    The rate is the exact root over the rounds remembered, each worth what it would be if it came
+    anew under today's belief; with `remain`, the price at which the time left is used up.
+
+    Parameters
+    ----------
+    belief
+        One that knows what arms of a group share: `Nested`. The innermost groups are the rounds.
+    size
+        How many entry rounds are remembered.
+    lag
+        How many further arms are taken before the reward of an arm is in. May be set at any time.
+    expect
+        Rounds to expect before any was seen. They are remembered as if they had been entered, so
+        that the first rounds are not judged by themselves alone, and fade as others come.
+
+    Examples
+    --------
+    >>> from coaf.bandit.beliefs.nested.nested import Nested
+    >>> from coaf.bandit.latency import Additive, Setup
+    >>> policy = Stepwise(Nested(1))
+    >>> holes = np.array([[0.5], [0.5], [0.5]])
+    >>> patch = Round(holes, Setup(base=12.0, setup=52.0, each=30.0), groups=[["s", "p"]] * 3)
+    >>> first = policy.decide(patch)
+    >>> first.chosen
+    array([ True, False, False])
+    >>> policy.commit(first)
+    >>> policy.learn(first, arms=[0], rewards=[0.0])
+    >>> rest = Round(holes[1:], Additive(0.0, 30.0), groups=[["s", "p"]] * 2, follows=first)
+    >>> policy.decide(rest).chosen
+    array([False, False])
+    """
+
+    kind = "stepwise"
+
+    def __init__(
+        self,
+        belief: Shared,
+        *,
+        size: int = 100,
+        lag: int = 0,
+        expect: Iterable[Round] = (),
+        index: Mean | None = None,
+        **shared: Any,
+    ) -> None:
+        if not isinstance(belief, Shared):
+            raise TypeError(
+                f"belief is {belief!r}; it must know what arms share, as Nested(dim) does"
+            )
+        if index is not None and type(index) is not Mean:
+            raise TypeError(f"index is {index!r}; what is not known counts as an option instead")
+        super().__init__(belief=belief, index=Mean(), **shared)  # type: ignore[arg-type]
+        self.size = int(number("size", size, low=1))
+        self.lag = int(number("lag", lag, low=0))
+        self.remembered: deque[Round] = deque(map(check_stepwise, expect), maxlen=self.size)
+        self._visit: tuple[int | str, float] | None = None  # the entry decision, and its rate
+        self._seconds, self._rounds = inf, inf
+        self._again: list[Round] = []
+        self._told = False  # whether `remain` was called since the last entry
+
+    def remain(
+        self, *, seconds: float = inf, rounds: float = inf, again: Iterable[Round] = ()
+    ) -> None:
+        """Say how things stand before an entry round is decided.
+
+        Said in the middle of a visit, the rest of it is priced anew: near the end there may be
+        nothing else to do with the time.
+
+        Parameters
+        ----------
+        seconds
+            The time left.
+        rounds
+            How many rounds are not opened yet, not counting the one that is decided next.
+        again
+            Rounds that were left and can be returned to, with the latency of returning.
+        """
+        self._seconds = inf if isinf(seconds) else number("seconds", seconds, low=0.0)
+        self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
+        self._again = [check_stepwise(r) for r in again]
+        self._told = True
+
+    def meet(self, rounds: Iterable[Round]) -> None:
+        """Say which rounds were seen, whether or not they will be decided.
+
+        What a second is worth rests on all that is met. Who looks at many rounds and decides only
+        the best of them says so here; the rest meets rounds by deciding them.
+        """
+        self.remembered.extend([check_stepwise(r) for r in rounds])
+
+    def _is_new(self, round: Round) -> bool:
+        """Whether a round was not met before: by its groups, or as one to return to."""
+        if self._is_again(round):
+            return False
+        where = place_of(round)
+        return where is None or all(place_of(r) != where for r in self.remembered)
+
+    def _table(self, rounds: list[Round], *, anew: bool) -> Stopping:
+        """The rounds as one table; `anew` as if their innermost groups had never been seen."""
+        features = np.concatenate([r.features for r in rounds])
+        counts = np.array([r.n for r in rounds])
+        each = np.concatenate([np.broadcast_to(each_of(r), r.n) for r in rounds])
+        labels = labels_of(rounds, anew=anew)
+        assert isinstance(self.belief, Shared)
+        parts = np.concatenate([np.ones(r.n) if r.parts is None else r.parts for r in rounds])
+        return Stopping(self.belief, features, labels, each, counts, lag=self.lag, parts=parts)
+
+    def worth(self, rounds: Sequence[Round], rate: float, *, anew: bool = True) -> FloatArray:
+        """What entering each round would bring beyond what its time is worth at this rate.
+
+        What a round takes whatever is chosen does not count. `anew`: as if the innermost groups
+        had never been seen, and with time enough; else what does not fit in the time left counts
+        for nothing. Negative where it does not pay.
+        """
+        if not rounds:
+            return np.zeros(0)
+        checked = [check_stepwise(r) for r in rounds]
+        part, fits = (checked, True) if anew else self._within(checked)
+        try:
+            values = np.where(fits, self._table(part, anew=anew).worth(rate)[0], 0.0)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            average = self._total / self._count if self._count else 0.0
+            values = np.array([np.maximum(average - rate * each_of(r), 0.0).sum() for r in rounds])
+        return values - rate * np.array([setup_of(r) for r in rounds])
+
+    def _within(self, rounds: list[Round]) -> tuple[list[Round], BoolArray]:
+        """What fits of each round in the time left, and of which rounds anything does."""
+        if isinf(self._seconds) or self.belief is None:
+            return rounds, np.ones(len(rounds), dtype=np.bool_)
+        mean = self.belief.mean
+        part = [fitting(r, partial(mean, r.features, r.groups), self._seconds) for r in rounds]
+        fits = np.array([p is not None for p in part], dtype=np.bool_)
+        return [r if p is None else p for r, p in zip(rounds, part, strict=True)], fits
+
+    def _worth(self, rounds: list[Round], *, anew: bool) -> Worth | None:
+        if not rounds:
+            return None
+        rounds, fits = self._within(rounds)
+        table = self._table(rounds, anew=anew)
+        base = np.array([r.floor if anew else 0.0 for r in rounds])
+        setup = np.array([setup_of(r) for r in rounds])
+
+        def worth(rate: float) -> tuple[FloatArray, FloatArray]:
+            values, seconds = table.worth(rate)
+            enters = fits & (values > rate * setup)
+            values = np.where(enters, values - rate * setup, 0.0) - rate * base
+            return values, np.where(enters, seconds + setup, 0.0) + base
+
+        return worth
+
+    def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
+        if round is not None and round.follows is not None:
+            if self._visit is None or self._visit[0] != round.follows:
+                at = "nothing was entered yet" if self._visit is None else repr(self._visit[0])
+                raise ValueError(f"round.follows is {round.follows!r}, but the last entered: {at}")
+            # What was entered while rewards had no size yet is priced once they have one.
+            groping = self._sizing is not None and self._visit[1] == 0.0
+            if not self._told and not groping:
+                return self._visit[1]
+        if self.blind:
+            return 0.0
+        here = [] if round is None or self._is_again(check_stepwise(round)) else [round]
+        # The round here was drawn like any other.
+        rounds = [*self.remembered, *(r for r in here if self._is_new(r))]
+        try:
+            typical = self._worth(rounds, anew=True)
+            if typical is None:
+                return 0.0
+            usual = price(seconds=0.0, typical=typical)
+            if isinf(self._seconds) or isinf(self._rounds):
+                return usual
+            open_ = self._worth([*self._again, *here], anew=False)
+            found = price(seconds=self._seconds, open=open_, typical=typical, rounds=self._rounds)
+            # What only just pays is taken: the time has no better use. The price does not rise:
+            # that a few good rounds fill the time is often an error of their estimates.
+            return min(found, usual) * (1.0 - 1e-9)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            faults.append(f"{type(self.belief).__name__} could not price a second: {error}")
+            return self._visit[1] if self._visit else 0.0
+
+    def _is_again(self, round: Round) -> bool:
+        return any(r is round or r.key == round.key is not None for r in self._again)
+
+    def _select(
+        self,
+        rate: float,
+        estimates: FloatArray,
+        round: Round,
+        faults: list[str],
+        work: int,
+    ) -> Selection:
+        none = np.zeros(round.n, dtype=np.bool_)
+        least = float(round.latency.seconds(none))
+        if round.n == 0:
+            return Selection(none, least, 0.0, least * rate, True, 0.0)
+        try:
+            table = self._table([check_stepwise(round)], anew=False)
+            value, first = float(table.worth(rate)[0][0]), int(table.order[0])
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            faults.append(f"{type(self.belief).__name__} could not say what arms share: {error}")
+            first = int(estimates.argmax())  # the estimates were mended, and know of no option
+            value = float(estimates[first]) - rate * float(
+                np.broadcast_to(each_of(round), round.n)[first]
+            )
+        option = value - rate * setup_of(round)
+        if option <= 0.0:
+            return Selection(none, least, 0.0, least * rate, True, option)
+        chosen = none.copy()
+        chosen[first] = True
+        seconds, reward = float(round.latency.seconds(chosen)), float(estimates[first])
+        return Selection(chosen, seconds, reward, seconds * rate - reward, True, option)
+
+    def _grope(self, estimates: FloatArray, round: Round) -> Selection:
+        chosen = np.zeros(round.n, dtype=np.bool_)
+        chosen[estimates.argmax() if round.n else []] = True
+        seconds, reward = float(round.latency.seconds(chosen)), float(estimates[chosen].sum())
+        return Selection(chosen, seconds, reward, -reward, True, None)
+
+    def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
+        spent = super()._spend(decision, executed, seconds)
+        if decision.round.follows is None:
+            self._visit, self._told = (decision.id, decision.rate), False
+            if self._is_new(decision.round):
+                self.remembered.append(decision.round)
+        return spent
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "size": self.size,
+            "lag": self.lag,
+            "rounds": [save_round(r) for r in self.remembered],
+            "visit": None if self._visit is None else list(self._visit),
+            "seconds left": None if isinf(self._seconds) else self._seconds,
+            "rounds left": None if isinf(self._rounds) else self._rounds,
+            "again": [save_round(r) for r in self._again],
+            "told": self._told,
+        }
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any], **shared: Any) -> Self:
+        policy = cls(size=entry(state, "size"), lag=entry(state, "lag"), **shared)
+        policy.remembered.extend(load_round(r) for r in entry(state, "rounds"))
+        visit = entry(state, "visit")
+        policy._visit = None if visit is None else (visit[0], visit[1])
+        seconds, rounds = entry(state, "seconds left"), entry(state, "rounds left")
+        policy._seconds = inf if seconds is None else seconds
+        policy._rounds = inf if rounds is None else rounds
+        policy._again = [load_round(r) for r in entry(state, "again")]
+        policy._told = entry(state, "told")
+        return policy

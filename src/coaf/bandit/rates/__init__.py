@@ -1,0 +1,1 @@
+"""What a second is worth."""

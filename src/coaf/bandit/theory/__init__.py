@@ -1,0 +1,1 @@
+"""The paper's regret bounds and the eluder dimension, printed and repaired."""

@@ -1,0 +1,1 @@
+"""Contracts of this room, shipped to users."""

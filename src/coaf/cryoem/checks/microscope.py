@@ -1,0 +1,241 @@
+"""The contract of a microscope: run it in the tests of your own."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from coaf.bandit.checks.contract import require
+from coaf.cryoem.grid import Hole, Patch, Square, check_unique
+from coaf.cryoem.microscope import Microscope, Score, Survey
+
+_LONG = 30 * 86400.0  # after a month every score that will come has come
+_SLACK = 1e-6  # seconds that adding up may lose
+
+
+def check_microscope(make: Callable[[], Microscope]) -> None:
+    """Check the promises of `Microscope`. `make` gives a new one each time, all alike.
+
+    It must have at least one square with a patch of two holes. A broken promise raises
+    `ContractError`, which says what was seen.
+
+    Examples
+    --------
+    >>> from coaf.cryoem.simulator.simulator import Simulator
+    >>> check_microscope(lambda: Simulator(seed=1, squares=2, pixels=False))
+    """
+    for check in (
+        squares_are_stable,
+        surveys_are_paid_once,
+        surveys_fit_together,
+        verbs_move_the_clock,
+        maintenance_is_counted,
+        order_is_enforced,
+        unknown_names_are_refused,
+        waiting_is_forward,
+        scores_follow_exposures,
+        the_same_again,
+    ):
+        check(make)
+
+
+def _patches(microscope: Microscope, least: int = 1) -> Iterable[Patch]:
+    for square in microscope.squares():
+        for patch in microscope.survey(square.name).patches:
+            if len(patch.holes) >= least:
+                yield patch
+
+
+def _patch(microscope: Microscope) -> Patch:
+    """The first patch that has two holes, its square surveyed."""
+    found = next(iter(_patches(microscope, 2)), None)
+    if found is None:
+        raise ValueError("check_microscope needs a grid with a patch of at least two holes")
+    return found
+
+
+def _refuses(
+    microscope: Microscope, what: str, action: Callable[[], object], *, naming: str = ""
+) -> None:
+    """Require a KeyError or ValueError that names the culprit, at no cost."""
+    before, raised, said = microscope.clock, "nothing", ""
+    try:
+        action()
+    except Exception as error:
+        raised, said = type(error).__name__, str(error)
+    allowed = raised in ("ValueError", "KeyError")
+    require(allowed, microscope, f"{what} must raise ValueError or KeyError, raised {raised}")
+    require(
+        naming in said, microscope, f"refusing {what}, the message must name {naming!r}: {said}"
+    )
+    require(microscope.clock == before, microscope, f"refusing {what} moved the clock")
+
+
+def squares_are_stable(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    before = [square.name for square in microscope.squares()]
+    check_unique("square", before)
+    start = microscope.clock
+    require(start >= 0.0, microscope, f"the clock starts at {start:g}; it starts at 0 or later")
+    again = [square.name for square in microscope.squares()]
+    require(again == before, microscope, "squares() changed from one call to the next")
+    require(
+        microscope.clock == start, microscope, "squares() took time; the atlas is there already"
+    )
+    _patch(microscope)
+    again = [square.name for square in microscope.squares()]
+    require(again == before, microscope, "squares() changed when a square was surveyed")
+
+
+def surveys_are_paid_once(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    square = _patch(microscope).square
+    paid = microscope.clock
+    first, again = microscope.survey(square), microscope.survey(square)
+    require(microscope.clock == paid, microscope, "a second survey of a square took time")
+    same = [p.name for p in first.patches] == [p.name for p in again.patches]
+    require(same, microscope, "a second survey of a square shows other patches")
+
+
+def surveys_fit_together(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    holes: list[str] = []
+    patches: list[str] = []
+    for square in list(microscope.squares())[:4]:
+        survey = microscope.survey(square.name)
+        _fits(microscope, square, survey)
+        patches += [patch.name for patch in survey.patches]
+        holes += [hole.name for patch in survey.patches for hole in patch.holes]
+    check_unique("patch", patches)
+    check_unique("hole", holes)
+
+
+def _fits(microscope: Microscope, square: Square, survey: Survey) -> None:
+    require(survey.square == square.name, microscope, "a survey is of another square than asked")
+    named = {patch.name for patch in survey.patches}
+    require(set(survey.features) == named, microscope, "features must have one entry per patch")
+    widths = set()
+    for patch in survey.patches:
+        rows = survey.features[patch.name]
+        right = rows.ndim == 2 and len(rows) == len(patch.holes) and bool(np.isfinite(rows).all())
+        require(right, microscope, f"features of {patch.name!r} need one finite row per hole")
+        require(patch.square == square.name, microscope, f"{patch.name!r} is of another square")
+        widths.add(rows.shape[1])
+    require(len(widths) <= 1, microscope, f"patches of a square have features of widths {widths}")
+
+
+def verbs_move_the_clock(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    patch = _patch(microscope)
+    for hole in (None, *patch.holes[:2]):
+        verb, before = "expose" if hole else "move", microscope.clock
+        said = microscope.expose(hole) if hole else microscope.move(patch)
+        took = microscope.clock - before
+        require(took >= 0.0, microscope, f"{verb} moved the clock back by {-took:g} s")
+        told = math.isfinite(said) and abs(took - said) <= _SLACK
+        require(told, microscope, f"{verb} returned {said!r} s, but the clock moved by {took:g} s")
+        require(took > 0.0, microscope, f"{verb} took no time")
+    before = microscope.clock
+    microscope.collect()
+    require(microscope.clock == before, microscope, "collect() took time; it only asks")
+
+
+def maintenance_is_counted(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    for patch in list(_patches(microscope))[:3]:
+        before, kept = microscope.clock, microscope.upkeep
+        microscope.move(patch)
+        spent, upkeep = microscope.clock - before, microscope.upkeep - kept
+        within = 0.0 <= upkeep <= spent + _SLACK
+        require(within, microscope, f"upkeep grew by {upkeep:g} s in a move of {spent:g} s")
+        microscope.wait(8 * 3600.0)
+    require(microscope.upkeep <= microscope.clock, microscope, "upkeep is more than the clock")
+
+
+def order_is_enforced(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    patch = _patch(microscope)
+    first, second = patch.holes[:2]
+    expose = microscope.expose
+    _refuses(microscope, "exposing before moving", lambda: expose(first), naming=first.name)
+    microscope.move(patch)
+    expose(first)
+    _refuses(microscope, "exposing a hole twice", lambda: expose(first), naming=first.name)
+    other = next((p for p in _patches(microscope) if p.name != patch.name), None)
+    if other is not None:
+        microscope.move(other)
+        away = "exposing a hole of the patch that was left"
+        _refuses(microscope, away, lambda: expose(second), naming=second.name)
+
+
+def unknown_names_are_refused(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    patch = _patch(microscope)
+    none = "no such name"
+    survey, move = microscope.survey, microscope.move
+    _refuses(microscope, "surveying an unknown square", lambda: survey(none), naming=none)
+    lost = replace(patch, name=none)
+    _refuses(microscope, "moving to an unknown patch", lambda: move(lost), naming=none)
+    move(patch)
+    ghost = Hole(none, patch.x, patch.y)
+    _refuses(microscope, "exposing an unknown hole", lambda: microscope.expose(ghost), naming=none)
+
+
+def waiting_is_forward(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    before = microscope.clock
+    microscope.wait(10.0)
+    passed = microscope.clock - before
+    require(abs(passed - 10.0) <= _SLACK, microscope, f"wait(10) moved the clock by {passed:g} s")
+    for wrong in (-1.0, math.nan, math.inf):
+        _refuses(microscope, f"wait({wrong})", lambda wrong=wrong: microscope.wait(wrong))  # type: ignore[misc]
+
+
+def _work(microscope: Microscope) -> tuple[dict[tuple[str, int], float], list[Score]]:
+    """Expose half of the holes of three patches, and collect on the way and at the end."""
+    taken: dict[tuple[str, int], float] = {}
+    scores: list[Score] = []
+    for patch in list(_patches(microscope))[:3]:
+        microscope.move(patch)
+        for hole in patch.holes[: (len(patch.holes) + 1) // 2]:
+            before = microscope.clock
+            microscope.expose(hole)
+            taken.update({(hole.name, shot): before for shot in range(hole.shots)})
+            new = microscope.collect()
+            late = [score for score in new if score.arrived_at > microscope.clock + _SLACK]
+            require(not late, microscope, f"{late[:1]} was collected before it arrived")
+            scores += new
+    microscope.wait(_LONG)
+    scores += microscope.collect()
+    require(not microscope.collect(), microscope, "collect() gave again what it gave before")
+    return taken, scores
+
+
+def scores_follow_exposures(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    require(not microscope.collect(), microscope, "there are scores before anything was exposed")
+    taken, scores = _work(microscope)
+    seen: set[tuple[str, int]] = set()
+    arrivals = [score.arrived_at for score in scores]
+    require(arrivals == sorted(arrivals), microscope, "scores must come oldest first")
+    for score in scores:
+        shot = (score.hole, score.shot)
+        require(shot in taken, microscope, f"{shot} has a score, but was not exposed")
+        require(shot not in seen, microscope, f"{shot} was scored twice")
+        seen.add(shot)
+        require(
+            taken[shot] <= score.exposed_at <= score.arrived_at,
+            microscope,
+            f"{shot} was exposed after {taken[shot]:g} s by the clock, its score says exposed at "
+            f"{score.exposed_at:g} s and arrived at {score.arrived_at:g} s",
+        )
+        fit = score.ctf is None or 0.0 < score.ctf < 1000.0
+        require(fit, microscope, f"{shot} has a ctf of {score.ctf!r}; Å, or None without a fit")
+    require(scores, microscope, f"no score of {len(taken)} shots ever arrived")
+
+
+def the_same_again(make: Callable[[], Microscope]) -> None:
+    one, other = make(), make()
+    same = _work(one) == _work(other) and one.clock == other.clock
+    require(same, one, "the same calls on two made alike gave other times or scores")

@@ -1,0 +1,1 @@
+"""What flies a session: COAF, and what people and other programs do."""

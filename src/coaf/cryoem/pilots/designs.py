@@ -1,0 +1,90 @@
+"""From the features of a survey to those of a belief, and what to expect of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.nested.nested import Nested
+from coaf.bandit.latency import Latency
+from coaf.bandit.problem import Round
+from coaf.cryoem.pilots.prediction import (
+    DOUBT,
+    EFFECTS,
+    prediction_belief,
+    prediction_features,
+    typical_patches,
+)
+from coaf.cryoem.reward import GoodBelow, Reward
+
+# The log odds of a good hole on simulated grids, by ice: coefficients of `ice_features` and the
+# intercept, and their spread between grids (`python benchmarks/grid_priors.py`).
+ICE_CENTRE = (-2.7, -2.9, -1.8, -1.2)
+ICE_SPREAD = (1.3, 0.9, 0.8, 0.8)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a belief is given of a patch's holes, how it begins, and what patches to expect."""
+
+    features: Callable[[FloatArray], FloatArray]
+    belief: Callable[[], Nested]
+    family: str
+    typical: Callable[[Latency], list[Round]] = lambda _: []
+
+    def target(self, reward: float) -> float:
+        """The reward as the belief learns it: shares of 1 for a logistic one."""
+        return min(max(reward, 0.0), 1.0) if self.family == "logistic" else reward
+
+
+def design_for(columns: Sequence[str], reward: Reward) -> Design:
+    """The design that suits what a survey brings and what is rewarded.
+
+    With a predicted CTF and a cut in Å the prediction is used; else the ice in and around a hole.
+    """
+    names = list(columns)
+    if isinstance(reward, GoodBelow) and "prediction" in names:
+        at, cut = names.index("prediction"), reward.cut
+
+        def predicted(rows: FloatArray) -> FloatArray:
+            return prediction_features(np.maximum(rows[:, at], 0.5), cut)
+
+        typical = partial(typical_patches, cut)
+        return Design(predicted, prediction_belief, "logistic", typical)
+    if "ice" not in names:
+        raise ValueError(f"features are {', '.join(names)}; give 'ice', or 'prediction' and a cut")
+    ice, around = names.index("ice"), names.index("neighbours") if "neighbours" in names else None
+    extra = names.index("prediction") if "prediction" in names else None
+
+    def looks(rows: FloatArray) -> FloatArray:
+        found = ice_features(rows[:, ice], rows[:, ice if around is None else around])
+        if extra is None:
+            return found
+        return np.column_stack([found, np.log(np.maximum(rows[:, extra], 0.5) / 5.0)])
+
+    if reward.family == "logistic":
+        more = () if extra is None else (0.0,)
+        centre = (*ICE_CENTRE[:-1], *more, ICE_CENTRE[-1])
+        scale = (*(DOUBT * s for s in ICE_SPREAD[:-1]), *(2.5 for _ in more), 2.5)
+        return Design(
+            looks,
+            lambda: Nested(len(centre) - 1, centre=centre, scale=scale, effects=EFFECTS),
+            "logistic",
+        )
+    dim = 3 if extra is None else 4
+    return Design(
+        looks,
+        lambda: Nested(dim, family="gaussian", effects=(0.3, 0.3), noise=0.5, scale=1.0),
+        "gaussian",
+    )
+
+
+def ice_features(ice: FloatArray, around: FloatArray) -> FloatArray:
+    """Ice relative to a usual 0.2 mean free paths: itself, squared, and that of neighbours.
+
+    Too little ice is bad and too much is worse: the square lets a belief find where it is best.
+    """
+    u, v = np.clip((np.stack([ice, around]) - 0.2) / 0.3, -1.0, 2.0)
+    return np.column_stack([u, u * u, v])

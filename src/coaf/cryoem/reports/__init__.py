@@ -1,0 +1,1 @@
+"""What people read after a session, and the paper's experiment."""

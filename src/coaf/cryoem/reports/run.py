@@ -1,0 +1,85 @@
+"""What `coaf run` does: a session on a simulated grid, its rivals, and the report."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from coaf.bandit.arrays import number
+from coaf.bandit.policies.explore import check_share
+from coaf.cryoem.pilots.catalogue import POLICIES, check_policy_name
+from coaf.cryoem.reports import session as session_report
+from coaf.cryoem.reward import Reward
+from coaf.cryoem.session.collect import EXPLORE, GOOD, beside, collect
+from coaf.cryoem.session.session import HOUR, Row, Session
+from coaf.cryoem.simulator.again import again, draw_ahead
+from coaf.cryoem.simulator.simulator import Simulator
+from coaf.worlds.cluster import processes
+
+Tell = Callable[[str, int, int | None], None]  # stage, done, of how many
+
+
+def run(
+    *,
+    seed: int = 0,
+    hours: float = 3.0,
+    regime: Literal["fast", "slow"] = "fast",
+    squares: int = 32,
+    policy: str = "coaf",
+    reward: Reward = GOOD,
+    explore: float = EXPLORE,
+    out: Path,
+    watch: Tell | None = None,
+) -> tuple[list[Session], list[Path]]:
+    """Collect from a simulated grid with `policy` and then with every other.
+
+    Returns
+    -------
+    sessions, files
+        One session per policy, `policy` first; the report, and what lies beside it.
+    """
+    tell = watch or (lambda stage, done, total: None)
+    # All is checked before the long part begins.
+    check_policy_name(policy)
+    check_share("explore", explore)
+    number("hours", hours, above=0.0)
+    out.mkdir(parents=True, exist_ok=True)
+    simulator = Simulator(seed, regime=regime, squares=squares, prediction=True)
+    _draw(simulator, tell)
+    begun = again(simulator)
+
+    def follow(name: str) -> Callable[[Row], None]:
+        whole = round(hours * HOUR)
+        return lambda row: tell(name, min(round(row["clock"]), whole), whole)
+
+    sessions = [
+        collect(
+            begun,
+            policy,
+            hours=hours,
+            reward=reward,
+            seed=seed,
+            explore=explore,
+            watch=follow(policy),
+        )
+    ]
+    for name in (other for other in POLICIES if other != policy):
+        sessions += beside(
+            simulator, [name], hours=hours, reward=reward, seed=seed, watch=follow(name)
+        )
+    events = out / "session.json"
+    events.write_text(json.dumps(sessions[0].plain()) + "\n", encoding="utf-8")
+    about = f"A simulated grid of {squares} squares, seed {seed}, {regime} stage."
+    files = session_report.write(sessions, out, about=about)
+    return sessions, [*files, events]
+
+
+def _draw(simulator: Simulator, tell: Tell) -> None:
+    """Draw all squares first, on all cores: every policy sees the same ones."""
+    count = len(simulator.squares())
+    tell("drawing", 0, count)
+    cores = min(os.cpu_count() or 1, count)
+    with processes(cores) as pool:
+        for done, _ in enumerate(draw_ahead(simulator, pool), start=1):
+            tell("drawing", done, count)

@@ -1,0 +1,1 @@
+"""A session: what drives a microscope, hears its scores and guards it."""

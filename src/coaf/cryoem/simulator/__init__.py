@@ -1,0 +1,1 @@
+"""A grid and a microscope on a virtual clock."""

@@ -1,0 +1,1 @@
+"""What images tell: squares, lattices, holes, their features, and patches of them."""

@@ -1,0 +1,229 @@
+"""Rules that people and programs follow, and the limit that nobody passes."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coaf.bandit.arrays import FloatArray
+from coaf.cryoem.grid import Hole, Patch, Square
+from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilot import Left, Pilot
+from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
+from coaf.cryoem.pilots.catalogue import OTHERS, POLICIES, make_pilot, rivals
+from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.microscopist import Microscopist, Thumb
+from coaf.cryoem.reward import GoodBelow
+from coaf.cryoem.session.collect import collect
+from coaf.cryoem.simulator.again import again
+from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.timing import Timing
+
+LEFT = Left(10_000.0, 3)
+
+
+def patch(name: str, count: int, square: str = "s1") -> Patch:
+    holes = tuple(Hole(f"{name}-{k}", float(k), 0.0) for k in range(count))
+    return Patch(name, square, holes, 0.0, 0.0)
+
+
+def survey(square: str, levels: dict[str, Sequence[float]]) -> Survey:
+    """A square whose patches' holes have one feature each."""
+    patches = tuple(patch(f"{square}{name}", len(row), square) for name, row in levels.items())
+    rows = (np.array(row, dtype=np.float64)[:, None] for row in levels.values())
+    return Survey(square, patches, {p.name: X for p, X in zip(patches, rows, strict=True)})
+
+
+def taken(pilot: Pilot, one: Patch) -> list[str]:
+    """What a pilot takes of a patch, in its order."""
+    rest, names = list(range(len(one.holes))), []
+    while rest:
+        choice = pilot.hole(one, rest, LEFT)
+        if choice.name is None:
+            break
+        names.append(choice.name)
+        pilot.exposed(choice.name, 6.0)
+        rest.remove(next(i for i in rest if one.holes[i].name == choice.name))
+    return names
+
+
+def test_the_window_is_set_on_the_first_square_and_kept() -> None:
+    pilot = IntensityWindow(0, (0.25, 0.75))
+    first = survey("s1", {"a": [0.0, 1.0, 2.0, 3.0, 4.0]})
+    other = survey("s2", {"a": [0.0, 0.9, 1.0, 3.0, 3.1, 100.0]})
+    pilot.opened(first, 80.0)
+    pilot.opened(other, 80.0)
+    assert taken(pilot, first.patches[0]) == ["s1a-1", "s1a-2", "s1a-3"]
+    assert taken(pilot, other.patches[0]) == ["s2a-2", "s2a-3"]
+
+
+def test_an_empty_first_square_sets_no_window() -> None:
+    pilot = IntensityWindow(0, (0.25, 0.75))
+    pilot.opened(Survey("s0", (), {}), 80.0)
+    second = survey("s1", {"a": [0.0, 1.0, 2.0, 3.0, 4.0]})
+    pilot.opened(second, 80.0)
+    assert taken(pilot, second.patches[0]) == ["s1a-1", "s1a-2", "s1a-3"]
+
+
+def test_a_cut_takes_what_is_below_it_and_the_rest_when_nothing_else_is_left() -> None:
+    pilot = FixedCut(0, 5.0)
+    seen = survey("s1", {"a": [4.0, 6.0, 4.9, 5.0]})
+    pilot.opened(seen, 80.0)
+    assert taken(pilot, seen.patches[0]) == ["s1a-0", "s1a-2"]
+    assert pilot.square((), LEFT).name is None
+    assert len(taken(pilot, seen.patches[0])) == 4
+
+
+def test_score_order_takes_the_best_first_and_leaves_for_better() -> None:
+    pilot = ScoreOrder(0, scale=1.0, switch=2)
+    seen = survey("s1", {"a": [3.0, 8.0, 8.0, 8.0], "b": [3.0, 3.0, 3.0, 3.0]})
+    pilot.opened(seen, 80.0)
+    assert pilot.patch(seen.patches, LEFT).name == "s1b"
+    # From the poorer patch it goes to the better one after the single good hole, not before.
+    assert taken(pilot, seen.patches[0]) == ["s1a-0"]
+    # Of the better one it leaves nothing: what is left elsewhere is no better by a switch.
+    assert len(taken(pilot, seen.patches[1])) == 4
+
+
+def test_score_order_leaves_a_square_that_falls_behind_the_others() -> None:
+    pilot = ScoreOrder(0, scale=1.0, switch=2)
+    pilot.opened(survey("s1", {"a": [3.0, 3.0, 9.0, 9.0, 9.0, 9.0]}), 80.0)
+    poor = survey("s2", {"a": [12.0] * 4})
+    pilot.opened(poor, 80.0)
+    assert pilot.patch(poor.patches, LEFT).name is None
+    assert pilot.patch(poor.patches, Left(1000.0, 0)).name == "s2a"
+
+
+def person() -> tuple[Microscopist, Survey]:
+    thumb = Thumb(tries=3, keep=0.5, run=2, enough=3, margin=0.0, window=(0.0, 1.0))
+    pilot = Microscopist(0, thumb)
+    seen = survey("s1", {"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "b": [1.0, 2.0, 9.0]})
+    pilot.opened(seen, 80.0)
+    return pilot, seen
+
+
+def test_the_microscopist_leaves_a_patch_after_a_run_of_bad_ones() -> None:
+    pilot, seen = person()
+    here = seen.patches[0]
+    names = [str(pilot.hole(here, [i], LEFT).name) for i in range(3)]
+    pilot.scored(names[0], 0, 0.0)
+    assert pilot.hole(here, [3], LEFT).name is not None
+    pilot.scored(names[1], 0, 0.0)
+    assert "none good" in pilot.hole(here, [3], LEFT).why
+
+
+def test_the_microscopist_judges_a_square_when_enough_is_seen() -> None:
+    pilot, seen = person()
+    here = seen.patches[0]
+    names = [str(pilot.hole(here, [i], LEFT).name) for i in range(3)]
+    pilot.scored(names[0], 0, 1.0)
+    pilot.scored(names[1], 0, 0.0)
+    assert pilot.patch(seen.patches[1:], LEFT).name == "s1b"
+    pilot.scored(names[2], 0, 0.0)
+    assert "33%" in pilot.patch(seen.patches[1:], LEFT).why
+
+
+def test_the_microscopist_looks_for_more_of_what_was_good() -> None:
+    pilot, seen = person()
+    here = seen.patches[0]
+    names = [str(pilot.hole(here, [i], LEFT).name) for i in (1, 2, 3)]
+    for name in names:
+        pilot.sum = pilot.count = 0  # or the third would be no better than the mean
+        pilot.scored(name, 0, 1.0)
+    assert pilot.wanted(np.array([[1.0], [3.0], [9.0]])).tolist() == [False, True, False]
+
+
+def test_open_squares_come_first() -> None:
+    pilot, _ = person()
+    narrow, wide = (
+        Square(name, 0.0, 0.0, features=(0.7, 0.1, area, 0.1))
+        for name, area in (("narrow", 0.1), ("wide", 0.95))
+    )
+    assert pilot.square([narrow, wide], LEFT).name == "wide"
+    assert pilot.square([narrow], LEFT).name == "narrow"
+
+
+def brute(surveys: Sequence[Survey], worth: dict[str, float], t: Timing, seconds: float) -> float:
+    """The most that any set of holes brings in the time."""
+    holes = [(s.square, p.name, h) for s in surveys for p in s.patches for h in p.holes]
+    best = 0.0
+    for chosen in product((False, True), repeat=len(holes)):
+        kept = [hole for hole, take in zip(holes, chosen, strict=True) if take]
+        time = sum(t.hole(h.shots) for _, _, h in kept)
+        time += t.square * len({s for s, _, _ in kept}) + t.enter * len({p for _, p, _ in kept})
+        if time <= seconds + 1e-9:
+            best = max(best, sum(worth[h.name] for _, _, h in kept))
+    return best
+
+
+TIMES = Timing(stage=3.0, height=0.0, image=0.0, move=2.0, focus=0.0, expose=1.0)
+
+
+def small(values: FloatArray) -> tuple[list[Survey], dict[str, float]]:
+    """Two squares of two patches of two holes."""
+    surveys = [survey(s, {"a": [0.0, 0.0], "b": [0.0, 0.0]}) for s in ("s1", "s2")]
+    names = [h.name for s in surveys for p in s.patches for h in p.holes]
+    return surveys, dict(zip(names, values.tolist(), strict=True))
+
+
+values = st.lists(st.integers(0, 4), min_size=8, max_size=8).map(
+    lambda v: np.array(v, dtype=np.float64)
+)
+
+
+@given(values, st.floats(1.0, 25.0))
+def test_no_plan_passes_the_limit(v: FloatArray, seconds: float) -> None:
+    surveys, worth = small(v)
+    limit = Clairvoyant(worth, surveys, TIMES, seconds).limit
+    assert limit >= brute(surveys, worth, TIMES, seconds) - 1e-6
+
+
+@given(values, st.floats(0.05, 1.0))
+def test_the_plan_at_a_price_is_the_best_for_its_time(v: FloatArray, price: float) -> None:
+    surveys, worth = small(v + np.linspace(0.0, 0.01, 8))  # no ties
+    pilot = Clairvoyant(worth, surveys, TIMES, 1000.0)
+    plans = [pilot._square(one, price) for one in surveys]
+    seconds = sum(s for _, s in plans)
+    gained = sum(value for value, _ in plans) + price * seconds
+    assert gained == pytest.approx(brute(surveys, worth, TIMES, seconds), abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Simulator:
+    return Simulator(5, squares=10, pixels=False, prediction=True, faults=(), delay="none")
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name != "clairvoyant"])
+def test_knowing_all_beats_every_rule(simulator: Simulator, name: str) -> None:
+    hours = 1.5
+    scores = [
+        collect(again(simulator), policy, hours=hours, explore=0.0).line()
+        for policy in (name, "clairvoyant")
+    ]
+    assert scores[0]["good"] < scores[1]["good"]
+    for row in scores:
+        assert row["hours"] <= hours
+
+
+def test_the_clairvoyant_nearly_reaches_its_limit(simulator: Simulator) -> None:
+    pilot = make_pilot("clairvoyant", simulator, hours=1.5, reward=GoodBelow())
+    assert isinstance(pilot, Clairvoyant)
+    assert pilot.price > 0.0, "time is scarce here"
+    session = collect(again(simulator), pilot, hours=1.5, explore=0.0)
+    # Times spread around what is expected, so it can be a little above as well.
+    assert session.line()["good"] == pytest.approx(pilot.limit, rel=0.1)
+
+
+def test_policies_are_found_by_name(simulator: Simulator) -> None:
+    for name in POLICIES:
+        assert make_pilot(name, simulator, hours=1.0, reward=GoodBelow()) is not None
+    assert isinstance(make_pilot("take-all", simulator, hours=1.0, reward=GoodBelow()), TakeAll)
+    plain = Simulator(5, squares=2, pixels=False)
+    assert "fixed-cut" not in rivals(plain)
+    with pytest.raises(ValueError, match="prediction=True"):
+        make_pilot("fixed-cut", plain, hours=1.0, reward=GoodBelow())
+    with pytest.raises(ValueError, match="two quantiles"):
+        IntensityWindow(0, (0.9, 0.1))

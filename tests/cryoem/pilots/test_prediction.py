@@ -1,0 +1,89 @@
+"""Features of predicted holes, and what is expected before any score."""
+
+import numpy as np
+import pytest
+
+from coaf.bandit.latency import Setup
+from coaf.cryoem.pilots.designs import design_for, ice_features
+from coaf.cryoem.pilots.prediction import (
+    HOLES,
+    PREDICTION_FEATURES,
+    prediction_belief,
+    prediction_features,
+    typical_patches,
+)
+from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.vision.features import HOLE_FEATURES
+
+
+def test_features_go_by_the_ratio_to_the_cut() -> None:
+    predicted = np.array([3.0, 6.0, 12.0])
+    X = prediction_features(predicted, 6.0)
+    assert X.shape == (3, len(PREDICTION_FEATURES))
+    assert X[:, 0] == pytest.approx(np.log([0.5, 1.0, 2.0]))
+    assert X[:, 1] == pytest.approx(np.zeros(3), abs=1e-12)
+    assert prediction_features(predicted / 2.0, 3.0) == pytest.approx(X), "in Å or in nm"
+
+
+@pytest.mark.parametrize(("predicted", "cut"), [([-1.0], 3.8), ([np.nan], 3.8), ([4.0], 0.0)])
+def test_what_cannot_be_a_prediction(predicted: list[float], cut: float) -> None:
+    with pytest.raises(ValueError, match=r"predicted|cut"):
+        prediction_features(predicted, cut)
+
+
+def test_before_any_score_a_better_prediction_is_better() -> None:
+    belief = prediction_belief()
+    own = prediction_features([3.0, 5.0, 8.0, 15.0], 3.8)
+    own[:, 1] = 0.5
+    assert (np.diff(belief.mean(own)) < 0.0).all()
+    patch = np.column_stack([np.full(3, 0.5), [0.2, 0.5, 1.0]])
+    assert (np.diff(belief.mean(patch)) < 0.0).all()
+
+
+def test_some_dozens_of_scores_overrule_it() -> None:
+    """A network whose predictions are upside down."""
+    rng = np.random.default_rng(0)
+    belief = prediction_belief()
+    for k in range(12):
+        X = prediction_features(rng.uniform(3.0, 12.0, 10), 3.8)
+        groups = np.array([["s", f"{k}"]] * 10)
+        belief.learn(X, (X[:, 0] > 0.7).astype(np.float64), groups)
+    low, high = prediction_features([3.5, 11.0], 3.8)
+    assert belief.mean([high])[0] > belief.mean([low])[0] + 0.3
+
+
+def test_typical_patches_are_rounds_of_their_own() -> None:
+    patches = typical_patches(3.8, Setup(12.0, 52.0, 6.7))
+    assert all(patch.n == HOLES for patch in patches)
+    labels = {tuple(patch.groups[0]) for patch in patches if patch.groups is not None}
+    assert len(labels) == len(patches)
+    means = [prediction_belief().mean(patch.features).mean() for patch in patches]
+    assert means == sorted(means, reverse=True)
+    assert 0.02 < np.mean(means) < 0.5
+
+
+def test_the_design_suits_what_there_is() -> None:
+    columns = (*HOLE_FEATURES, "prediction")
+    rows = np.random.default_rng(1).uniform(0.1, 0.4, (5, len(columns)))
+    rows[:, -1] = 6.0
+    by_prediction = design_for(columns, GoodBelow(3.8))
+    assert by_prediction.features(rows) == pytest.approx(prediction_features([6.0] * 5, 3.8))
+    for names, reward in ((HOLE_FEATURES, GoodBelow(3.8)), (columns, Particles())):
+        design = design_for(names, reward)
+        X = design.features(rows[:, : len(names)])
+        belief = design.belief()
+        assert (X.shape[1], belief.family) == (belief.dim, design.family)
+        assert np.isfinite(belief.mean(X)).all()
+    assert by_prediction.target(1.7) == 1.0
+    assert by_prediction.target(-0.2) == 0.0
+    assert design_for(columns, Particles()).target(1.7) == 1.7
+    with pytest.raises(ValueError, match="features are spread, edge; give 'ice'"):
+        design_for(("spread", "edge"), GoodBelow(3.8))
+    with pytest.raises(ValueError, match="give 'ice', or 'prediction' and a cut"):
+        design_for(("prediction",), Particles())
+
+
+def test_ice_that_is_far_off_stays_finite() -> None:
+    X = ice_features(np.array([0.2, 1e6, -1e6]), np.array([0.2, 1e6, -1e6]))
+    assert X[0] == pytest.approx([0.0, 0.0, 0.0])
+    assert np.abs(X).max() <= 25.0

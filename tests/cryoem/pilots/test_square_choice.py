@@ -1,0 +1,99 @@
+"""Which square next: learned from what squares turned out to hold."""
+
+import numpy as np
+import pytest
+
+from coaf.cryoem.grid import Square
+from coaf.cryoem.pilots.square_choice import SquareChoice
+
+
+def squares(n: int, seed: int, dim: int = 3) -> list[Square]:
+    rng = np.random.default_rng(seed)
+    return [Square(f"{seed}-{k}", 0.0, 0.0, features=tuple(rng.normal(size=dim))) for k in range(n)]
+
+
+def worth(square: Square, noise: float = 0.0) -> float:
+    """Only the second feature matters."""
+    return max(4.0 + 3.0 * square.features[1] + noise, 0.0)
+
+
+def test_it_learns_which_feature_matters() -> None:
+    """Twelve squares seen: the ranking of twenty others agrees with the truth, and not by luck."""
+    rng = np.random.default_rng(0)
+    for seed in range(4):
+        seen, rest = squares(12, seed), squares(20, seed + 10)
+        choice = SquareChoice()
+        rows = [(s, worth(s, rng.normal())) for s in seen]
+        chosen = choice.choose(rest, rows, rate=0.02, seconds=85.0)
+        by_name = {s.name: worth(s) for s in rest}
+        truth = [by_name[name] for name, _ in choice.ranking]
+        ranks = np.argsort(np.argsort(-np.array(truth)))
+        assert np.corrcoef(ranks, np.arange(20))[0, 1] > 0.7
+        assert chosen.name == choice.ranking[0][0]
+        assert by_name[chosen.name] > np.mean(truth)
+        told = [estimate for _, estimate in choice.ranking]
+        assert told == sorted(told, reverse=True)
+        assert chosen.estimate == told[0]
+
+
+def test_it_says_why() -> None:
+    choice = SquareChoice()
+    seen = squares(6, 1)
+    best = choice.choose(squares(5, 2), [(s, worth(s)) for s in seen], rate=0.02, seconds=85.0)
+    assert best.why.startswith("The best of 5 squares: its patches should be worth ")
+    assert best.why.endswith("beyond their time, and opening it costs 1.7.")
+    assert best.rate == 0.02
+    none = choice.choose(squares(5, 2), [(s, 0.0) for s in seen], rate=5.0, seconds=85.0)
+    assert none.name is None
+    assert none.why.startswith("No square pays for being opened: the best should be worth ")
+    assert none.why.endswith("opening one costs 4.2e+02.")
+    assert len(choice.ranking) == 5
+
+
+def test_the_first_is_the_middle_one() -> None:
+    some = [Square(f"{k}", 0.0, 0.0, features=(float(x), 1.0)) for k, x in enumerate([9, 1, 5])]
+    first = SquareChoice().choose(some, [], rate=0.0, seconds=85.0)
+    assert (first.name, first.why) == ("2", "The first square: the middle one by its looks.")
+
+
+def test_without_features_all_are_alike() -> None:
+    choice = SquareChoice()
+    some = squares(3, 4, dim=0)
+    chosen = choice.choose(some, [(s, 5.0) for s in squares(4, 5, dim=0)], rate=0.01, seconds=85.0)
+    assert chosen.name == some[0].name
+    assert len({round(estimate, 9) for _, estimate in choice.ranking}) == 1
+    assert choice.ranking[0][1] == pytest.approx(5.0, abs=3.0)
+
+
+def test_one_more_square_known_is_one_less_surprise() -> None:
+    """Optimism shrinks as squares are seen: five that held 2 each, then forty."""
+    few, many = SquareChoice(), SquareChoice()
+    rest = squares(6, 6)
+    few.choose(rest, [(s, 2.0) for s in squares(5, 7)], rate=0.01, seconds=85.0)
+    many.choose(rest, [(s, 2.0) for s in squares(40, 8)], rate=0.01, seconds=85.0)
+    far = [max(abs(e - 2.0) for _, e in c.ranking) for c in (few, many)]
+    assert far[1] < far[0]
+    assert far[1] < 0.5
+
+
+def test_the_scale_of_a_feature_does_not_matter() -> None:
+    seen, rest = squares(8, 9), squares(6, 10)
+    orders = []
+    for scale in (1.0, 1e4):
+        choice = SquareChoice()
+        wide = [
+            [Square(s.name, 0.0, 0.0, features=tuple(scale * f for f in s.features)) for s in some]
+            for some in (seen, rest)
+        ]
+        rows = [(w, worth(s)) for w, s in zip(wide[0], seen, strict=True)]
+        choice.choose(wide[1], rows, rate=0.01, seconds=85.0)
+        orders.append([name for name, _ in choice.ranking])
+    assert orders[0] == orders[1]
+
+
+def test_how_many_patches_a_square_has() -> None:
+    choice = SquareChoice()
+    assert choice.patches(7.0) == 7.0
+    choice.opened("a", 3)
+    choice.opened("b", 0)
+    assert choice.patches(7.0) == pytest.approx(10.0 / 3.0)
