@@ -14,6 +14,7 @@ from coaf.bandit.index import Mean, Thompson, Truth
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.policies.baselines import TakeAll, Threshold
 from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.explore import Explore
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.memory_root import MemoryRoot
@@ -393,3 +394,84 @@ def test_threshold_of_unknown_dim_learns_like_one_of_known_dim() -> None:
 def test_take_all_takes_all_that_is_allowed() -> None:
     assert TakeAll().decide(arms(-1.0, 0.0, 1.0)).chosen.all()
     assert TakeAll().decide(arms(-1.0, 0.0, 1.0, actions=AtMost(2))).chosen.sum() == 2
+
+
+class TestAbsorb:
+    """Rows that no decision led to."""
+
+    X = unit(np.random.default_rng(3), 7)
+    y = X[:, 0]
+
+    @pytest.mark.parametrize("name", [name for name in many() if name != "take all"])
+    def test_the_belief_learns_them_and_nothing_else_moves(self, name: str) -> None:
+        policy, other = many()[name], many()[name]
+        for one in (policy, other):
+            play(one, patches(6))
+        before, report = policy.state(), policy.report()
+        policy.absorb(self.X, self.y)
+        assert other.belief is not None
+        other.belief.learn(self.X, self.y)
+        after = policy.state()
+        assert after["belief"] == other.belief.state()
+        assert after["rewards"] == [
+            pytest.approx(before["rewards"][0] + self.y.sum()),
+            before["rewards"][1] + 7,
+        ]
+        same = set(before) - {"belief", "rewards"}
+        assert {k: after[k] for k in same} == {k: before[k] for k in same}
+        assert (policy.report().earned, policy.report().rewards) == (report.earned, report.rewards)
+
+    def test_kept_rows_survive_a_correction(self) -> None:
+        """Learned by a decision, absorbed, and corrected: as if it had been right at first."""
+        policy, right = (COAF(dim=3, keep_rows=True) for _ in range(2))
+        patch = patches(1)[0]
+        for one, reward in ((policy, 5.0), (right, 1.0)):
+            decision = one.decide(patch)
+            one.commit(decision)
+            one.learn(decision, [0], [reward])
+            one.absorb(self.X, self.y)
+        policy.correct(decision, [0], [1.0])
+        assert policy.belief is not None
+        assert right.belief is not None
+        np.testing.assert_allclose(
+            policy.belief.upper(self.X), right.belief.upper(self.X), rtol=1e-12
+        )
+        restored = COAF.restore(json.dumps(policy.state()))
+        assert json.dumps(restored.state()) == json.dumps(policy.state())
+
+    @pytest.mark.parametrize(
+        ("rows", "mistake"),
+        [
+            (([[0.1, 0.2, 0.3]], [np.nan]), r"rewards\[0\] is nan"),
+            (([[0.1, 0.2, 0.3]], [1.0, 2.0]), r"rewards has shape \(2,\) for 1 rows"),
+            (([[0.1, 0.2]], [1.0]), r"features have 2 columns, but this belief has dim=3"),
+            (([[0.1, 0.2, 0.3]] * 2, [1.0, -1.0]), r"rewards\[1\] is -1, outside of reward_range"),
+            (([[0.1, 0.2, 0.3]], [1.0], [0.5]), "groups must be integers or strings"),
+        ],
+    )
+    def test_a_mistake_leaves_the_policy_as_it_was(self, rows: Any, mistake: str) -> None:
+        policy = COAF(dim=3, reward_range=(0.0, 2.0), keep_rows=True)
+        before = json.dumps(policy.state())
+        with pytest.raises(ValueError, match=mistake):
+            policy.absorb(*rows)
+        assert json.dumps(policy.state()) == before
+
+    def test_no_rows_are_nothing_to_learn(self) -> None:
+        policy = Threshold(0.2)
+        policy.absorb(np.zeros((0, 3)), [])
+        assert policy.belief is None
+
+    def test_a_threshold_learns_from_them_how_many_features_there_are(self) -> None:
+        policy, other = Threshold(0.2), Threshold(0.2, dim=3)
+        with pytest.raises(ValueError, match="rewards has shape"):
+            policy.absorb(self.X, self.y[:2])
+        assert policy.belief is None
+        for one in (policy, other):
+            one.absorb(self.X, self.y)
+        assert json.dumps(policy.state()) == json.dumps(other.state())
+
+    def test_what_explores_passes_them_on(self) -> None:
+        policy, plain = Explore(COAF(dim=3), 0.5), COAF(dim=3)
+        policy.absorb(self.X, self.y)
+        plain.absorb(self.X, self.y)
+        assert json.dumps(policy.policy.state()) == json.dumps(plain.state())

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, Self
 
-import numpy.typing as npt
-
-from coaf.bandit.arrays import FloatArray, floats, number
+from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.scale_free import ScaleFree
@@ -71,23 +69,9 @@ class Threshold(Policy):
             return informed.decide(round)
         return super().decide(round)
 
-    def learn(self, decision: Decision, arms: npt.ArrayLike, rewards: npt.ArrayLike) -> None:
-        """Learn as any policy does; the first rewards say how many features there are."""
+    def _begin(self, dim: int) -> None:
         if self.belief is None and self.index.needs_belief:
-            self._ledger.check_learn(decision, arms, rewards)
-            self.belief = self.fresh(decision.round.features.shape[1])
-        super().learn(decision, arms, rewards)
-
-    def refit(
-        self,
-        features: npt.ArrayLike,
-        rewards: npt.ArrayLike,
-        groups: npt.ArrayLike | None = None,
-    ) -> None:
-        """Start the belief again from these rows, which say how many features there are."""
-        if self.belief is None and self.index.needs_belief:
-            self.belief = self.fresh(floats("features", features, ndim=2).shape[1])
-        super().refit(features, rewards, groups)
+            self.belief = self.fresh(dim)
 
     def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         return 0.0

@@ -220,6 +220,15 @@ class Explore(Policy):
         """As the policy does."""
         self.policy.learn(decision, arms, rewards)
 
+    def absorb(
+        self,
+        features: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
+    ) -> None:
+        """As the policy does."""
+        self.policy.absorb(features, rewards, groups)
+
     def abandon(self, decision: Decision, arms: npt.ArrayLike | None = None) -> None:
         """As the policy does."""
         self.policy.abandon(decision, arms)

@@ -13,6 +13,7 @@ from coaf.bandit import index as indices
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, guards, number
 from coaf.bandit.beliefs.belief import Belief, Bounded, Corrects, LearnsSize
 from coaf.bandit.beliefs.registry import restore_belief
+from coaf.bandit.beliefs.rows import check_rewards
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.index import Index, Noise, Upper
@@ -39,14 +40,16 @@ class Policy:
 
     `decide` is pure, `commit` says that time was spent, and `learn` that scores arrived. Every
     argument is checked before anything changes, so an error leaves the policy as it was. What will
-    never come is given up by `abandon`, and a score that was wrong is mended by `correct`.
+    never come is given up by `abandon`, a score that was wrong is mended by `correct`, and rows
+    that no decision led to are learned by `absorb`.
 
     A belief that fails does not stop a policy: what it cannot score, or scores with no finite
     number, is estimated at the average reward so far, and a `BeliefWarning` and the decision's
     `fault` say so. What it cannot learn is a `BeliefError`.
 
-    One thread at a time may `commit`, `learn`, `abandon`, `correct` or `refit`, while none decides;
-    between these, any number of threads may call `decide` at once, on rounds that have keys.
+    One thread at a time may `commit`, `learn`, `absorb`, `abandon`, `correct` or `refit`, while
+    none decides; between these, any number of threads may call `decide` at once, on rounds that
+    have keys.
 
     While a belief does not know how large rewards are (`LearnsSize`), all that is allowed is taken,
     least known arms first, the decision is `blind`, and the rate does not move.
@@ -300,6 +303,7 @@ class Policy:
         groups = decision.round.groups
         labels = None if groups is None else groups[numbers]
         features = decision.round.features.take(numbers, axis=0)
+        self._begin(features.shape[1])
         doubt = None
         if self._belief is not None:
             doubt = self._teach(self._belief.learn, features, values, labels)
@@ -313,14 +317,52 @@ class Policy:
         if doubt is not None:
             raise doubt
 
-    def _check_range(self, arms: IntArray, rewards: FloatArray) -> None:
+    def absorb(
+        self,
+        features: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
+    ) -> None:
+        """Rows that no decision of this policy led to: learn them as well.
+
+        An operator's own choice, or what a log says. They teach the belief and leave the rate
+        alone, and `report` does not count them as earned.
+
+        Parameters
+        ----------
+        features : (n, d)
+            Of what was taken.
+        rewards : (n,)
+            What each row brought.
+        groups
+            As in a `Round`.
+        """
+        X, y, labels = _rows(features, rewards, groups)
+        self._check_range(None, y)
+        if len(y) == 0:
+            return
+        self._begin(X.shape[1])
+        doubt = None
+        if self._belief is not None:
+            doubt = self._teach(self._belief.learn, X, y, labels)
+        if self._history is not None:
+            self._history.add(Run(X, y, labels))
+        self._total, self._count = self._total + sum(y.tolist(), 0.0), self._count + len(y)
+        if doubt is not None:
+            raise doubt
+
+    def _begin(self, dim: int) -> None:
+        """The first rows have come, with so many features."""
+
+    def _check_range(self, arms: IntArray | None, rewards: FloatArray) -> None:
         if self.reward_range is not None:
             low, high = self.reward_range
             bad = ~((rewards >= low) & (rewards <= high))
             if bad.any():
                 at = int(bad.argmax())
+                whose = "" if arms is None else f", of arm {arms[at]},"
                 raise ValueError(
-                    f"rewards[{at}], of arm {arms[at]}, is {rewards[at]:g}, outside of "
+                    f"rewards[{at}]{whose} is {rewards[at]:g}, outside of "
                     f"reward_range=({low:g}, {high:g}): what stands for a missing score is to be "
                     "abandoned, not learned"
                 )
@@ -447,9 +489,9 @@ class Policy:
 
         A policy that has no belief (`TakeAll`, the oracle) has nothing to fit, and stays as it is.
         """
+        X, y, labels = _rows(features, rewards, groups)
+        self._begin(X.shape[1])
         if self._belief is not None:
-            X, y = floats("features", features, ndim=2), floats("rewards", rewards, ndim=1)
-            labels = None if groups is None else check_groups(groups, len(X))
             doubt = self._teach(self._belief.refit, X, y, labels)
             self._total, self._count = sum(y.tolist(), 0.0), len(y)
             if self._history is not None:
@@ -546,6 +588,15 @@ class Policy:
         policy._total, policy._count = entry(state, "rewards")
         policy._earned, policy._came = entry(state, "earned")
         return policy
+
+
+def _rows(
+    features: npt.ArrayLike, rewards: npt.ArrayLike, groups: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray, Groups | None]:
+    """Rows to learn, checked as far as that needs no belief."""
+    X = floats("features", features, ndim=2)
+    y = check_rewards(rewards, len(X))
+    return X, y, None if groups is None else check_groups(groups, len(X))
 
 
 def _range(given: Iterable[float] | None) -> tuple[float, float] | None:
