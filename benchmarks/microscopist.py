@@ -23,7 +23,6 @@ from coaf.cryoem.pilots.catalogue import make_pilot
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.microscopist import THUMB, Microscopist, Thumb
 from coaf.cryoem.session.collect import GOOD, collect
-from coaf.cryoem.simulator.again import again
 from coaf.cryoem.simulator.simulator import Simulator
 
 FIRST = 1000  # the first seed
@@ -66,7 +65,7 @@ def shares(task: tuple[int, Callable[[Any], Pilot], list[object]]) -> list[float
         for regime, hours in HOURS.items():
             simulator, limit = grid(seed, regime)
             pilot = make(setting)
-            session = collect(again(simulator), pilot, hours=hours, explore=0.0)
+            session = collect(simulator.again(), pilot, hours=hours, explore=0.0)
             each.append(session.line()["good"] / max(limit, 1.0))
         reached.append(float(np.mean(each)))
     return reached

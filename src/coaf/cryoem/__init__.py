@@ -4,7 +4,7 @@ from coaf.cryoem.checks.microscope import check_microscope
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
-from coaf.cryoem.microscope import Microscope, Score, Survey
+from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
 from coaf.cryoem.pilot import Choice, Left, Pilot
 from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
@@ -51,6 +51,7 @@ __all__ = [
     "Pilot",
     "RecordedMicroscope",
     "Recording",
+    "Rehearsal",
     "Score",
     "Session",
     "Shot",

@@ -1,14 +1,15 @@
 """The microscope as the autopilot sees it: survey, move, expose, collect scores."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.images import Image
+from coaf.cryoem.timing import Timing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +86,14 @@ class Microscope(Protocol):
     """
 
     @property
+    def timing(self) -> Timing:
+        """What to expect of its verbs before anything was measured: the same at any time."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What the columns of a survey's features are called, in order."""
+
+    @property
     def clock(self) -> float:
         """Seconds since the session began."""
 
@@ -113,3 +122,25 @@ class Microscope(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
+
+
+@runtime_checkable
+class Rehearsal(Microscope, Protocol):
+    """A microscope whose grid can be collected again, and that knows what each hole gives.
+
+    Simulators and recordings can; glass and ice cannot. Policies are compared on it, and the
+    clairvoyant goes by it. A reward is any function of a score (`coaf.cryoem.reward`); one that is
+    None, as of a fit that failed, is worth 0 here: it is no micrograph that anybody can use.
+    """
+
+    def again(self) -> Self:
+        """The same grid under the same microscope: its clock at 0, nothing opened or exposed."""
+
+    def peek(self, square: str) -> Survey:
+        """What a survey would show, at no cost: for yardsticks, not for policies."""
+
+    def worth(self, reward: Callable[[Score], float | None]) -> dict[str, float]:
+        """By hole that was exposed: what its shots were worth together, scored or not."""
+
+    def first_visit(self, reward: Callable[[Score], float | None], hole: str) -> float:
+        """What a hole gives on a first visit to its patch while nothing is at fault."""

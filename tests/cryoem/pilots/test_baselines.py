@@ -18,7 +18,6 @@ from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.microscopist import Microscopist, Thumb
 from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import collect
-from coaf.cryoem.simulator.again import again
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import Timing
 
@@ -200,7 +199,7 @@ def simulator() -> Simulator:
 def test_knowing_all_beats_every_rule(simulator: Simulator, name: str) -> None:
     hours = 1.5
     scores = [
-        collect(again(simulator), policy, hours=hours, explore=0.0).line()
+        collect(simulator.again(), policy, hours=hours, explore=0.0).line()
         for policy in (name, "clairvoyant")
     ]
     assert scores[0]["good"] < scores[1]["good"]
@@ -212,7 +211,7 @@ def test_the_clairvoyant_nearly_reaches_its_limit(simulator: Simulator) -> None:
     pilot = make_pilot("clairvoyant", simulator, hours=1.5, reward=GoodBelow())
     assert isinstance(pilot, Clairvoyant)
     assert pilot.price > 0.0, "time is scarce here"
-    session = collect(again(simulator), pilot, hours=1.5, explore=0.0)
+    session = collect(simulator.again(), pilot, hours=1.5, explore=0.0)
     # Times spread around what is expected, so it can be a little above as well.
     assert session.line()["good"] == pytest.approx(pilot.limit, rel=0.1)
 

@@ -14,7 +14,6 @@ from coaf.cryoem.pilots.baselines import Rule, TakeAll
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Particles
 from coaf.cryoem.session.collect import GOOD, collect
-from coaf.cryoem.simulator.again import again, first_visit
 from coaf.cryoem.simulator.simulator import Simulator
 
 
@@ -173,7 +172,7 @@ class Sure(Rule):
         return Choice(patch.holes[good[0]].name, "good", estimate=0.9)
 
     def _truth(self, hole: str) -> float:
-        return first_visit(self.simulator, self.reward, hole)
+        return self.simulator.first_visit(self.reward, hole)
 
     def scored(self, hole: str, shot: int, reward: float) -> None:
         self.learned[hole] = reward
@@ -188,7 +187,7 @@ def test_a_fault_is_raised_and_nothing_of_it_stays_learned() -> None:
     fault = (3000.0, 7000.0)
     plain = GoodBelow(6.0)
     microscope = grid(squares=16, faults=[fault], delay=45.0)
-    pilot = Sure(again(microscope), plain)
+    pilot = Sure(microscope.again(), plain)
     session = collect(microscope, pilot, hours=4.0, reward=plain, explore=0.01)
     kinds = [(alarm.kind, alarm.until is None) for alarm in session.alarms]
     assert kinds == [("fault", False)]
@@ -203,7 +202,7 @@ def test_a_fault_is_raised_and_nothing_of_it_stays_learned() -> None:
 
 def test_without_a_fault_there_is_no_alarm() -> None:
     microscope = grid(squares=16)
-    session = collect(microscope, Sure(again(microscope), GOOD), hours=3.0, explore=0.0)
+    session = collect(microscope, Sure(microscope.again(), GOOD), hours=3.0, explore=0.0)
     assert session.alarms == []
     assert session.summary()["held_back"] == 0
 

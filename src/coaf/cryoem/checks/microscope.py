@@ -1,15 +1,22 @@
 """The contract of a microscope: run it in the tests of your own."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from coaf.bandit.checks.contract import require
+from coaf.bandit.checks.contract import ContractError, close, require
 from coaf.cryoem.grid import Hole, Patch, Square, check_unique
-from coaf.cryoem.microscope import Microscope, Score, Survey
+from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
+from coaf.cryoem.timing import Timing
 
+_PARTS = (
+    *("timing", "feature_names", "clock", "upkeep"),
+    *("squares", "survey", "move", "expose", "collect", "wait"),
+)
+_MORE = ("again", "peek", "worth", "first_visit")  # of a `Rehearsal`
 _LONG = 30 * 86400.0  # after a month every score that will come has come
 _SLACK = 1e-6  # seconds that adding up may lose
 
@@ -17,15 +24,18 @@ _SLACK = 1e-6  # seconds that adding up may lose
 def check_microscope(make: Callable[[], Microscope]) -> None:
     """Check the promises of `Microscope`. `make` gives a new one each time, all alike.
 
-    It must have at least one square with a patch of two holes. A broken promise raises
-    `ContractError`, which says what was seen.
+    Of one that can be played again, the promises of `Rehearsal` are checked, too. It must have at
+    least one square with a patch of two holes. A broken promise raises `ContractError`, which says
+    what was seen.
 
     Examples
     --------
     >>> from coaf.cryoem.simulator.simulator import Simulator
     >>> check_microscope(lambda: Simulator(seed=1, squares=2, pixels=False))
     """
+    rehearses = _has_all(make())
     for check in (
+        it_says_what_to_expect,
         squares_are_stable,
         surveys_are_paid_once,
         surveys_fit_together,
@@ -38,6 +48,26 @@ def check_microscope(make: Callable[[], Microscope]) -> None:
         the_same_again,
     ):
         check(make)
+    if not rehearses:
+        return
+
+    def another() -> Rehearsal:
+        made = make()
+        assert isinstance(made, Rehearsal)
+        return made
+
+    for more in (again_starts_anew, peeking_is_free, worth_is_of_exposures, first_visits_are_known):
+        more(another)
+
+
+def _has_all(microscope: Microscope) -> bool:
+    """Require all that a microscope has, and all of a `Rehearsal` or no `again`: which of them."""
+    lacks = [part for part in _PARTS if not hasattr(microscope, part)]
+    require(not lacks, microscope, f"lacks {', '.join(lacks)}")
+    lacks = [part for part in _MORE if not hasattr(microscope, part)]
+    partly = "again" not in lacks and lacks
+    require(not partly, microscope, f"can be played again, but lacks {', '.join(lacks)}")
+    return not lacks
 
 
 def _patches(microscope: Microscope, least: int = 1) -> Iterable[Patch]:
@@ -70,6 +100,23 @@ def _refuses(
         naming in said, microscope, f"refusing {what}, the message must name {naming!r}: {said}"
     )
     require(microscope.clock == before, microscope, f"refusing {what} moved the clock")
+
+
+def it_says_what_to_expect(make: Callable[[], Microscope]) -> None:
+    microscope = make()
+    timing, names = microscope.timing, microscope.feature_names
+    right = isinstance(timing, Timing)
+    require(right, microscope, f"timing is {timing!r}; it must be a coaf.cryoem.Timing")
+    right = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
+    require(right, microscope, f"feature_names is {names!r}; it must be a tuple of names")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    require(not twice, microscope, f"feature_names has {twice[:1]} twice")
+    patch = _patch(microscope)
+    microscope.move(patch)
+    microscope.expose(patch.holes[0])
+    same = microscope.timing == timing
+    require(same, microscope, "timing changed; it is what to expect before anything was measured")
+    require(microscope.feature_names == names, microscope, "feature_names changed on the way")
 
 
 def squares_are_stable(make: Callable[[], Microscope]) -> None:
@@ -115,14 +162,17 @@ def _fits(microscope: Microscope, square: Square, survey: Survey) -> None:
     require(survey.square == square.name, microscope, "a survey is of another square than asked")
     named = {patch.name for patch in survey.patches}
     require(set(survey.features) == named, microscope, "features must have one entry per patch")
-    widths = set()
+    columns = len(microscope.feature_names)
     for patch in survey.patches:
         rows = survey.features[patch.name]
         right = rows.ndim == 2 and len(rows) == len(patch.holes) and bool(np.isfinite(rows).all())
         require(right, microscope, f"features of {patch.name!r} need one finite row per hole")
         require(patch.square == square.name, microscope, f"{patch.name!r} is of another square")
-        widths.add(rows.shape[1])
-    require(len(widths) <= 1, microscope, f"patches of a square have features of widths {widths}")
+        require(
+            rows.shape[1] == columns,
+            microscope,
+            f"features of {patch.name!r} have {rows.shape[1]} columns, feature_names {columns}",
+        )
 
 
 def verbs_move_the_clock(make: Callable[[], Microscope]) -> None:
@@ -239,3 +289,103 @@ def the_same_again(make: Callable[[], Microscope]) -> None:
     one, other = make(), make()
     same = _work(one) == _work(other) and one.clock == other.clock
     require(same, one, "the same calls on two made alike gave other times or scores")
+
+
+def _one(_: Score) -> float:
+    return 1.0
+
+
+def _none(_: Score) -> None:
+    return None
+
+
+def _fine(score: Score) -> float | None:
+    """A reward that tells scores apart."""
+    return None if score.ctf is None else 1.0 / score.ctf
+
+
+def again_starts_anew(make: Callable[[], Rehearsal]) -> None:
+    microscope = make()
+    first = _work(microscope), microscope.clock
+    left = microscope.clock, microscope.worth(_one)
+    fresh = microscope.again()
+    clocks = fresh.clock, fresh.upkeep
+    require(clocks == (0.0, 0.0), microscope, f"again() starts with clock and upkeep {clocks}")
+    bare = not fresh.collect() and not fresh.worth(_one)
+    require(bare, microscope, "again() starts with something exposed")
+    try:
+        second = _work(fresh), fresh.clock
+    except (KeyError, ValueError) as error:
+        name = type(microscope).__name__
+        raise ContractError(f"{name}: again() does not start anew: {error}") from error
+    require(second == first, microscope, "again() gave other times or scores than the first time")
+    kept = (microscope.clock, microscope.worth(_one)) == left
+    require(kept, microscope, "what was done with again() changed the one that it came from")
+
+
+def peeking_is_free(make: Callable[[], Rehearsal]) -> None:
+    plain, microscope = make(), make()
+    last = _patch(plain)
+    none = "no such name"
+    _refuses(microscope, "peeking at an unknown square", lambda: microscope.peek(none), naming=none)
+    for square in microscope.squares():
+        before = microscope.clock, microscope.upkeep
+        seen = microscope.peek(square.name)
+        free = (microscope.clock, microscope.upkeep) == before
+        require(free, microscope, "peek() took time; it is what a survey would show")
+        if square.name == last.square:
+            only = "moving to a patch of a square only peeked at"
+            _refuses(microscope, only, lambda: microscope.move(last), naming=last.square)
+        shown = microscope.survey(square.name)
+        require(_alike(seen, shown), microscope, "peek() shows something else than survey()")
+        if square.name == last.square:
+            break
+    paid = microscope.clock == plain.clock
+    require(paid, microscope, "a square that was peeked at takes another time to survey")
+
+
+def _alike(one: Survey, other: Survey) -> bool:
+    return (
+        (one.square, one.patches, one.excluded) == (other.square, other.patches, other.excluded)
+        and one.features.keys() == other.features.keys()
+        and all(np.array_equal(rows, other.features[name]) for name, rows in one.features.items())
+    )
+
+
+def worth_is_of_exposures(make: Callable[[], Rehearsal]) -> None:
+    microscope = make()
+    require(not microscope.worth(_one), microscope, "worth() knows holes before any was exposed")
+    taken, scores = _work(microscope)
+    shots = Counter(hole for hole, _ in taken)
+    by_hole = microscope.worth(_one) == shots
+    require(by_hole, microscope, "worth() must have each hole exposed, and add up its shots")
+    missing = microscope.worth(_none) == dict.fromkeys(shots, 0.0)
+    require(missing, microscope, "worth() must count a reward that is None as 0")
+    worth = microscope.worth(_fine)
+    scored = Counter(score.hole for score in scores)
+    for hole in (hole for hole in shots if scored[hole] == shots[hole]):
+        told = sum(_fine(score) or 0.0 for score in scores if score.hole == hole)
+        same = close(worth[hole], told)
+        require(same, microscope, f"{hole!r} is worth {worth[hole]}, and its scores say {told}")
+
+
+def first_visits_are_known(make: Callable[[], Rehearsal]) -> None:
+    microscope = make()
+    patch = _patch(microscope)
+    hole, before, none = patch.holes[0], microscope.clock, "no such name"
+    shots = microscope.first_visit(_one, hole.name)
+    added = shots == hole.shots
+    require(added, microscope, f"first_visit() of 1 a shot is {shots}, of {hole.shots} shots")
+    missing = microscope.first_visit(_none, hole.name) == 0.0
+    require(missing, microscope, "first_visit() must count a reward that is None as 0")
+    value = microscope.first_visit(_fine, hole.name)
+    require(math.isfinite(value), microscope, f"a first visit of {hole.name!r} gives {value}")
+    bare = microscope.clock == before and not microscope.worth(_one)
+    require(bare, microscope, "first_visit() took time, or exposed something; it only asks")
+    unknown = "the first visit of an unknown hole"
+    _refuses(microscope, unknown, lambda: microscope.first_visit(_fine, none), naming=none)
+    microscope.move(patch)
+    microscope.expose(hole)
+    for one in (microscope, microscope.again()):
+        same = one.first_visit(_fine, hole.name) == value
+        require(same, microscope, "what a first visit gives changed, by exposing or by again()")

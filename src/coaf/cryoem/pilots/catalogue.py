@@ -1,25 +1,23 @@
 """Pilots by name: COAF, what it is compared with, and the limit."""
 
-from coaf.cryoem.microscope import Microscope
+from coaf.cryoem.microscope import Microscope, Rehearsal
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.microscopist import Microscopist
 from coaf.cryoem.reward import Reward
-from coaf.cryoem.simulator.again import first_visit
-from coaf.cryoem.simulator.simulator import Simulator
-from coaf.cryoem.timing import FAST
-from coaf.cryoem.vision.features import HOLE_FEATURES
 
 OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
 POLICIES = ("coaf", *OTHERS)
 
+_BY_ICE = ("window", "microscopist")
 _BY_PREDICTION = ("fixed-cut", "score-order")
 
 
-def rivals(simulator: Simulator) -> list[str]:
-    """What a session on this simulator can be compared with."""
-    return [name for name in OTHERS if simulator.prediction or name not in _BY_PREDICTION]
+def rivals(microscope: Rehearsal) -> list[str]:
+    """What a session on this microscope can be compared with: all whose columns it has."""
+    needs = dict.fromkeys(_BY_ICE, "ice") | dict.fromkeys(_BY_PREDICTION, "prediction")
+    return [name for name in OTHERS if needs.get(name) in (None, *microscope.feature_names)]
 
 
 def check_policy_name(name: str) -> None:
@@ -37,15 +35,14 @@ def make_pilot(
     microscope has no score, and they are refused.
     """
     check_policy_name(name)
-    columns: tuple[str, ...] = getattr(microscope, "feature_names", HOLE_FEATURES)
-    timing = getattr(microscope, "timing", FAST)
+    columns, timing = microscope.feature_names, microscope.timing
     if name == "coaf":
         from coaf.cryoem.pilots.coaf import CoafPilot  # loads numba
 
         return CoafPilot(timing, reward=reward, columns=columns, seed=seed)
     if name == "take-all":
         return TakeAll()
-    if name in ("window", "microscopist"):
+    if name in _BY_ICE:
         if "ice" not in columns:
             raise ValueError(
                 f"policy {name} goes by the ice, and the features are {', '.join(columns)}"
@@ -60,11 +57,14 @@ def make_pilot(
             )
         column = columns.index("prediction")
         return FixedCut(column) if name == "fixed-cut" else ScoreOrder(column)
-    if not isinstance(microscope, Simulator):
-        raise ValueError("only a simulator knows the truth that the clairvoyant goes by")
+    if not isinstance(microscope, Rehearsal):
+        raise ValueError(
+            f"the clairvoyant goes by the truth, which a {type(microscope).__name__} does not "
+            "know; a Rehearsal does, as a Simulator is"
+        )
     surveys = [microscope.peek(square.name) for square in microscope.squares()]
     worth = {
-        hole.name: first_visit(microscope, reward, hole.name)
+        hole.name: microscope.first_visit(reward, hole.name)
         for survey in surveys
         for patch in survey.patches
         for hole in patch.holes

@@ -13,7 +13,6 @@ from coaf.cryoem.reports import session as session_report
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.collect import EXPLORE, GOOD, beside, collect
 from coaf.cryoem.session.session import HOUR, Row, Session
-from coaf.cryoem.simulator.again import again, draw_ahead
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.worlds.cluster import processes
 
@@ -47,7 +46,7 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     simulator = Simulator(seed, regime=regime, squares=squares, prediction=True)
     _draw(simulator, tell)
-    begun = again(simulator)
+    begun = simulator.again()
 
     def follow(name: str) -> Callable[[Row], None]:
         whole = round(hours * HOUR)
@@ -81,5 +80,5 @@ def _draw(simulator: Simulator, tell: Tell) -> None:
     tell("drawing", 0, count)
     cores = min(os.cpu_count() or 1, count)
     with processes(cores) as pool:
-        for done, _ in enumerate(draw_ahead(simulator, pool), start=1):
+        for done, _ in enumerate(simulator.draw_ahead(pool), start=1):
             tell("drawing", done, count)

@@ -8,16 +8,14 @@ import numpy as np
 
 from coaf.bandit.arrays import number
 from coaf.cryoem.grid import Hole, Patch, Square
-from coaf.cryoem.microscope import Microscope, Survey, whole
+from coaf.cryoem.microscope import Microscope, Rehearsal, Survey, whole
 from coaf.cryoem.pilot import Choice, Left, Pilot
 from coaf.cryoem.pilots.catalogue import make_pilot, rivals
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session.inbox import Inbox
 from coaf.cryoem.session.session import HOUR, Row, Session, row_of
-from coaf.cryoem.simulator.again import again, true_rewards
-from coaf.cryoem.simulator.simulator import Simulator
-from coaf.cryoem.timing import FAST, LearnedTiming, Timing
+from coaf.cryoem.timing import LearnedTiming, Timing
 
 Watch = Callable[[Row], None]
 
@@ -46,7 +44,8 @@ def collect(
     Parameters
     ----------
     microscope
-        What to drive. Its `timing`, if it has one, is what to expect before anything was measured.
+        What to drive. One whose grid can be played again (`Rehearsal`) also tells what was
+        collected in truth, and what the other policies make of it.
     policy
         A name (`pilots.POLICIES`), or any pilot.
     hours
@@ -62,6 +61,7 @@ def collect(
 
     Examples
     --------
+    >>> from coaf.cryoem.simulator.simulator import Simulator
     >>> session = collect(Simulator(seed=3, squares=4, pixels=False), "take-all", hours=0.5)
     >>> session.summary()["hours"] <= 0.5
     True
@@ -77,15 +77,15 @@ def collect(
     session = Session(name, str(reward), float(hours))
     drive = _Drive(microscope, pilot, reward, session, microscope.clock + budget, watch)
     drive.run()
-    if isinstance(microscope, Simulator):
-        session.truth = true_rewards(microscope, reward)
+    if isinstance(microscope, Rehearsal):
+        session.truth = microscope.worth(reward)
         others = [other for other in rivals(microscope) if other != name]
         session.others = partial(beside, microscope, others, hours=hours, reward=reward)
     return session
 
 
 def beside(
-    simulator: Simulator,
+    microscope: Rehearsal,
     policies: Sequence[str],
     *,
     hours: float,
@@ -93,9 +93,9 @@ def beside(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> list[Session]:
-    """A session of each policy on the simulator's grid, from the start; these do not explore."""
+    """A session of each policy on the same grid, from the start; these do not explore."""
     same: dict[str, Any] = {"hours": hours, "reward": reward, "seed": seed, "watch": watch}
-    return [collect(again(simulator), name, explore=0.0, **same) for name in policies]
+    return [collect(microscope.again(), name, explore=0.0, **same) for name in policies]
 
 
 class _Drive:
@@ -114,7 +114,7 @@ class _Drive:
         self.watch = watch
         self.start = microscope.clock
         self.inbox = Inbox(microscope, pilot, reward, self.record)
-        self.times = LearnedTiming(getattr(microscope, "timing", FAST))
+        self.times = LearnedTiming(microscope.timing)
         self.unopened = {square.name: square for square in microscope.squares()}
         self.exposed: set[str] = set()
         self.passed: set[str] = set()  # patches looked at in this pass of returning

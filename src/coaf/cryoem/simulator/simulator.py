@@ -1,8 +1,10 @@
 """A grid and a microscope that behave like real ones, on a virtual clock."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from copy import copy
 from math import inf, isnan
-from typing import Literal
+from typing import Literal, Self
 from zlib import crc32
 
 import numpy as np
@@ -58,8 +60,6 @@ class Simulator:
 
     Attributes
     ----------
-    timing
-        What to plan with.
     feature_names
         The columns of a survey's features.
 
@@ -98,29 +98,62 @@ class Simulator:
         self.pixels, self.prediction = pixels, prediction
         self.world = world or World()
         self.grid = make_grid(self.world, self.seed, int(number("squares", squares, low=1)))
-        self.feedback = Feedback(delay, seed=self.seed, queue=_queue(self.world))
         self.faults = draw_faults(self.world, self.seed) if faults is None else tuple(faults)
         self.feature_names = (*HOLE_FEATURES, *(("prediction",) if prediction else ()))
-        self._clock = 0.0
-        self._times = Times(
-            REGIMES[regime], self.seed, tails=self.world.tails, upkeep=self.world.upkeep
-        )
+        self._regime = REGIMES[regime]
         self._names = [
             f"sim{self.seed:04d}_grid1_{tile + 1:05d}gr_{k + 1:05d}sq"
             for k, tile in enumerate(self.grid.tile.tolist())
         ]
         self._index = {name: k for k, name in enumerate(self._names)}
+        # What is there does not change, so it is worked out once for all who are there `again`.
         self._squares: list[Square] = []
         self._opened: dict[str, Opened] = {}
+        self._qualities: dict[tuple[str, int, bool], dict[str, _Shots]] = {}
+        self._begin(delay)
+
+    def _begin(self, delay: Delay) -> None:
+        """Start the clock, with nothing done yet."""
+        self.feedback = Feedback(delay, seed=self.seed, queue=_queue(self.world))
+        self._clock = 0.0
+        self._times = Times(
+            self._regime, self.seed, tails=self.world.tails, upkeep=self.world.upkeep
+        )
         self._paid: set[str] = set()
         self._visits: dict[str, int] = {}
         self._at: str | None = None
         self._taken: dict[str, list[Score]] = {}
-        self._qualities: dict[tuple[str, int, bool], dict[str, _Shots]] = {}
+
+    def again(self) -> Self:
+        """The same grid under the same microscope: its clock at 0, nothing opened or exposed.
+
+        Squares are drawn once for all of them, by whoever opens them first.
+
+        Examples
+        --------
+        >>> first = Simulator(seed=3, squares=2, pixels=False)
+        >>> name = first.squares()[0].name
+        >>> first.again().survey(name) is first.survey(name)
+        True
+        """
+        self.squares()  # or each would work out the atlas
+        same = copy(self)
+        same._begin(self.feedback.delay)
+        return same
+
+    def draw_ahead(self, executor: Executor) -> Iterator[str]:
+        """Draw all squares in other processes; yields their names as they are done."""
+        fresh = self.again()
+        fresh._opened, fresh._qualities = {}, {}  # or all of it would be sent with each
+        names = [square.name for square in self.squares() if square.name not in self._opened]
+        for name, opened in zip(names, executor.map(fresh._open, names), strict=True):
+            self._opened[name] = opened
+            yield name
 
     @property
     def timing(self) -> Timing:
-        return self._times.regime.timing
+        """What to plan with."""
+        return self._regime.timing
 
     @property
     def clock(self) -> float:
@@ -219,6 +252,18 @@ class Simulator:
         """The particles that a hole gives on a first visit without a fault."""
         return self._quality(hole, self._target(hole), shot, 0)[1]
 
+    def first_visit(self, reward: Callable[[Score], float | None], hole: str) -> float:
+        """What a hole is worth on a first visit without a fault."""
+        shots = range(self.shots)
+        return _worth(
+            (Score(hole, k, self.truth(hole, k), self.particles(hole, k), 0.0, 0.0) for k in shots),
+            reward,
+        )
+
+    def worth(self, reward: Callable[[Score], float | None]) -> dict[str, float]:
+        """By hole that was exposed: what its shots were worth, scored or not; 0 without a fit."""
+        return {hole: _worth(shots, reward) for hole, shots in self._taken.items()}
+
     def _open(self, square: str) -> Opened:
         if square in self._opened:
             return self._opened[square]
@@ -282,6 +327,10 @@ class Simulator:
         """How far off focus a visit is: the same for all its holes."""
         rng = np.random.default_rng([self.seed, 5, crc32(patch.encode()), visit])
         return abs(float(rng.standard_normal()))
+
+
+def _worth(shots: Iterable[Score], reward: Callable[[Score], float | None]) -> float:
+    return sum((reward(score) or 0.0 for score in shots), start=0.0)
 
 
 def _arrived(score: Score, at: float) -> Score:
