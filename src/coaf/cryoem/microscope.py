@@ -79,10 +79,16 @@ class Score:
     arrived_at: float
 
 
+class NotExposedError(OSError):
+    """An exposure failed before the beam was on: the hole is as it was."""
+
+
 class Microscope(Protocol):
     """Something that can be driven. Every verb that takes time moves the clock by it.
 
-    Scores arrive by themselves as the clock moves, some never.
+    Scores arrive by themselves as the clock moves, some never. What does not work raises an
+    OSError, or a ValueError; the session goes on. An exposure that failed may have happened all
+    the same, unless it raised `NotExposedError`.
     """
 
     @property

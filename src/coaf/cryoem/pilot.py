@@ -1,11 +1,13 @@
 """What decides in a session: which square, which patch, which hole, and when to leave."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +36,120 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Open:
+    """A patch that can be gone to, and what is in play of it.
+
+    Attributes
+    ----------
+    patch
+        The patch.
+    rest
+        Positions in `patch.holes` of the holes that may be taken.
+    entered
+        Whether the stage was there before: its survey is paid then.
+    explored
+        Whether one of its holes was taken by chance.
+    """
+
+    patch: Patch
+    rest: tuple[int, ...]
+    entered: bool = False
+    explored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
-    """What is left of a session: seconds of its time, and squares never opened."""
+    """What is left of a session.
+
+    Attributes
+    ----------
+    seconds
+        Of its time; infinite where it has no end.
+    timing
+        What things take, as far as is known.
+    squares
+        Never opened, and with time enough to open one.
+    patches
+        That can be gone to.
+    returning
+        Whether no square is opened any more, and what was left behind is looked at again.
+    blindly
+        Whether scores come only after all that is being planned was taken.
+    """
 
     seconds: float
-    squares: int
+    timing: Timing
+    squares: tuple[Square, ...] = ()
+    patches: tuple[Open, ...] = ()
+    returning: bool = False
+    blindly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What one shot of a hole was worth, and how long its score was waited for."""
+
+    hole: str
+    shot: int
+    reward: float
+    waited: float = 0.0
 
 
 class Pilot(Protocol):
     """Decides for a session, and is told all that happens. It never touches the microscope.
 
-    The session asks `square`, then for each opened square `patch` until it answers None, then for
-    each patch `hole` until it answers None; the first hole of a patch decides about entering it.
-    In between it says what happened.
+    To ask changes nothing: the same things told and the same question give the same answer. So a
+    session that is told again, after a restart or with a score corrected, is the same session.
+    `square` is asked until it names one or nothing is left to open, then `patch` for each of its
+    patches until it answers None, then for each patch `hole` until it answers None; the first
+    answer of a patch decides about entering it.
     """
 
+    # Asked
+
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        """Which of the squares never opened to open next; None when none is worth it.
+        """Which of the squares never opened to open next; None when none is worth it."""
 
-        Asked again once nothing is left to open: `squares` is empty then.
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        """Which patch to look at next, of those of a square just opened not looked at yet.
+
+        When returning, of all that still have holes in play. None: none of them.
         """
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        """A square was opened, and what that took."""
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        """Which hole of a patch to expose next; None to leave it.
 
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        """Which patch to look at next, of those of this square not looked at yet.
-
-        Where no square is left to open, of all patches that still have holes not exposed: what
-        was skipped can be returned to. None: none of them.
+        `inside` says whether the stage is there. If it is not, None means not to move there at all.
         """
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        """Which hole of `patch` to expose next; None to leave it.
-
-        `rest` are positions in patch.holes of those not exposed. Before the first, None means not
-        to move there at all.
-        """
-
-    def exposed(self, hole: str, seconds: float) -> None:
-        """A hole was exposed: the seconds of the exposure, with the move where it was the first."""
-
-    def left(self, patch: Patch) -> None:
-        """The patch is done with for now."""
-
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        """The reward of one shot of a hole arrived. What never arrives is never told."""
-
-    def estimates(self, patch: Patch) -> Any:
+    def estimates(self, patch: Patch) -> FloatArray:
         """The mean reward expected of each hole of a patch (n,), for people to see."""
+
+    # Told
+
+    def saw(self, squares: Sequence[Square]) -> None:
+        """The atlas shows these squares."""
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        """Patches were found in a square; told again of those whose holes have changed.
+
+        `timing` is what things take, as far as was known then.
+        """
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        """The stage is at a patch. `rate` is the price at which that was decided, if it was."""
+
+    def exposed(self, hole: str) -> None:
+        """A hole was exposed, whoever decided it."""
+
+    def done(self, here: Open, left: Left) -> None:
+        """A patch is done with for now, entered or not."""
+
+    def scored(self, scores: Sequence[Scored]) -> None:
+        """Rewards of shots arrived. What never arrives, or was spoilt by a fault, is never told."""
+
+    def state(self) -> Mapping[str, Any] | None:
+        """What it learned of scores, as JSON; None if telling them again is as quick."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Know what `state` says, in a pilot that was told all but the scores."""

@@ -1,6 +1,6 @@
 """How long things take: opening a square, going to a patch, taking a shot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,6 +10,7 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Setup
 from coaf.bandit.state import entry, seal, unseal
 
+HOUR = 3600.0  # seconds
 LEVELS = ("stage", "height", "image", "move", "focus", "expose", "shot")
 # What spends time and says nothing of how long the next move takes.
 MAINTENANCE = ("dewar", "filter", "dark", "emitter")
@@ -235,6 +236,12 @@ class LearnedTiming:
         self.weights[level] = min(self.weights[level] + 1.0, self.memory)
         self.means[level] = mean + (taken - mean) / self.weights[level]
         self.counts[level] += 1
+
+    def learn_together(self, levels: Sequence[str], seconds: float) -> None:
+        """What several levels took together is shared as it is expected of them."""
+        each = [self.means[level] for level in levels]
+        for level, usual in zip(levels, each, strict=True):
+            self.learn(level, seconds * (usual / sum(each) if sum(each) else 1.0 / len(each)))
 
     @property
     def timing(self) -> Timing:

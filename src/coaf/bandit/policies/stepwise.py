@@ -1,7 +1,8 @@
 """Take arms one by one, and count what it is worth to be free to stop."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import inf, isinf
 from typing import Any, Self
@@ -114,6 +115,25 @@ class Stepwise(Policy):
         self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
         self._again = [check_stepwise(r) for r in again]
         self._told = True
+
+    @contextmanager
+    def remaining(
+        self, *, seconds: float = inf, rounds: float = inf, again: Iterable[Round] = ()
+    ) -> Iterator[None]:
+        """As `remain`, for as long as a with statement lasts."""
+        before = self._seconds, self._rounds, self._again, self._told
+        self.remain(seconds=seconds, rounds=rounds, again=again)
+        try:
+            yield
+        finally:
+            self._seconds, self._rounds, self._again, self._told = before
+
+    def visit(self, name: int | str, rate: float) -> None:
+        """Say that a visit is under way which nobody committed, and what a second is worth there.
+
+        Follow-ups name it. A person may have gone there, or a decision that was written down.
+        """
+        self._visit, self._told = (name, number("rate", rate)), False
 
     def meet(self, rounds: Iterable[Round]) -> None:
         """Say which rounds were seen, whether or not they will be decided.

@@ -1,6 +1,6 @@
 """What people and other programs do today: fixed rules. They learn nothing, so scores pass by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,8 @@ import numpy as np
 from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.timing import Timing
 
 # Fixed on other grids, seeds 1000 to 1009: python benchmarks/microscopist.py
 WINDOW = (0.0, 0.1)  # quantiles of the first square's ice: its brightest holes
@@ -26,7 +27,6 @@ class Rule:
 
     def __init__(self) -> None:
         self.features: dict[str, FloatArray] = {}
-        self.over = False  # nothing is left to open
 
     def wanted(self, features: FloatArray) -> BoolArray:
         """Which holes to take, by their features."""
@@ -37,37 +37,48 @@ class Rule:
         return np.zeros(len(features))
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        self.over = not squares
         return Choice(squares[0].name, "The next in order.") if squares else Choice(None)
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        self.features |= survey.features
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        return Choice(patches[0].patch.name, "The next in order.")
 
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        return Choice(patches[0].name, "The next in order.")
-
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        features = self.features[patch.name]
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        features = self.features[here.patch.name]
         wanted = self.wanted(features)
-        there = [i for i in rest if self.over or wanted[i]]
+        there = [i for i in here.rest if left.returning or wanted[i]]
         if not there:
-            return Choice(None, f"None of the {len(rest)} holes left is wanted.")
+            return Choice(None, f"None of the {len(here.rest)} holes left is wanted.")
         best = there[int(np.argmax(self.likes(features)[there]))]
-        why = "All that was left, as time remains." if self.over else "It is wanted."
-        return Choice(patch.holes[best].name, why)
+        why = "All that was left, as time remains." if left.returning else "It is wanted."
+        return Choice(here.patch.holes[best].name, why)
 
-    def exposed(self, hole: str, seconds: float) -> None:
-        pass
-
-    def left(self, patch: Patch) -> None:
-        pass
-
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        pass
-
-    def estimates(self, patch: Patch) -> Any:
+    def estimates(self, patch: Patch) -> FloatArray:
         """Rules expect nothing."""
         return np.full(len(patch.holes), np.nan)
+
+    def saw(self, squares: Sequence[Square]) -> None:
+        pass
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        self.features |= survey.features
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        pass
+
+    def exposed(self, hole: str) -> None:
+        pass
+
+    def done(self, here: Open, left: Left) -> None:
+        pass
+
+    def scored(self, scores: Sequence[Scored]) -> None:
+        pass
+
+    def state(self) -> Mapping[str, Any] | None:
+        return None
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Rules have no state: they are told everything again."""
 
 
 class TakeAll(Rule):
@@ -95,8 +106,8 @@ class IntensityWindow(Rule):
         self.column, self.window = column, window
         self.range: tuple[float, float] | None = None
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        super().opened(survey, seconds)
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        super().opened(survey, timing)
         if self.range is None and survey.features:
             levels = np.concatenate([X[:, self.column] for X in survey.features.values()])
             low, high = np.quantile(levels, self.window).tolist()
@@ -144,49 +155,49 @@ class ScoreOrder(Rule):
         self.column, self.scale = column, number("scale", scale, above=0.0)
         self.switch = int(number("switch", switch, low=1))
         self.best: list[float] = []  # of each square, when it was opened
-        self.taken: set[str] = set()
-        self.here: dict[str, Patch] = {}  # of the square that is open now
+        self.here = ""  # the square that was opened last
         self.penalty = 0.0
 
     def likes(self, features: FloatArray) -> FloatArray:
         liked: FloatArray = np.exp2(-features[:, self.column] / self.scale)
         return liked
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        super().opened(survey, seconds)
-        self.here = {patch.name: patch for patch in survey.patches}
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        super().opened(survey, timing)
+        self.here = survey.square
         if survey.patches:
-            self.best.append(max(self._top(patch) for patch in survey.patches))
+            whole = [Open(patch, tuple(range(len(patch.holes)))) for patch in survey.patches]
+            self.best.append(max(map(self._top, whole)))
             typical = np.mean([self.likes(X).mean() for X in self.features.values()])
             self.penalty = self.switch * float(typical)
 
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        tops = [self._top(patch) for patch in patches]
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        tops = [self._top(one) for one in patches]
         best = int(np.argmax(tops))
         short = float(np.mean(self.best)) - tops[best]
-        if not self.over and left.squares and short > self.penalty:
+        if not left.returning and left.squares and short > self.penalty:
             return Choice(None, "Other squares are expected to be better by more than a switch.")
-        return Choice(patches[best].name, "The best scores left.", tops[best])
+        return Choice(patches[best].patch.name, "The best scores left.", tops[best])
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        liked = self.likes(self.features[patch.name])
-        names = [patch.holes[i].name for i in rest]
-        inside = any(hole.name in self.taken for hole in patch.holes)
-        others = [self._top(other) for name, other in self.here.items() if name != patch.name]
-        gain = max(others, default=0.0) - self._top(patch)
-        if inside and not self.over and gain > self.penalty:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        name = here.patch.name
+        liked = self.likes(self.features[name])
+        others = [
+            self._top(one)
+            for one in left.patches
+            if one.patch.name != name and one.patch.square == self.here
+        ]
+        gain = max(others, default=0.0) - self._top(here)
+        if inside and not left.returning and gain > self.penalty:
             return Choice(None, "Another patch is better by more than a switch.")
-        best = int(np.argmax(liked[list(rest)]))
-        return Choice(names[best], "The best score left here.", float(liked[rest[best]]))
+        best = here.rest[int(np.argmax(liked[list(here.rest)]))]
+        return Choice(here.patch.holes[best].name, "The best score left here.", float(liked[best]))
 
-    def exposed(self, hole: str, seconds: float) -> None:
-        self.taken.add(hole)
-
-    def estimates(self, patch: Patch) -> Any:
+    def estimates(self, patch: Patch) -> FloatArray:
         """Its score: what it goes by, not a chance."""
         return self.likes(self.features[patch.name])
 
-    def _top(self, patch: Patch) -> float:
+    def _top(self, one: Open) -> float:
         """The sum of the best scores left in a patch, as many as a switch is worth."""
-        left = [i for i, hole in enumerate(patch.holes) if hole.name not in self.taken]
-        return float(np.sort(self.likes(self.features[patch.name])[left])[-self.switch :].sum())
+        liked = self.likes(self.features[one.patch.name])[list(one.rest)]
+        return float(np.sort(liked)[-self.switch :].sum())

@@ -1,67 +1,79 @@
 """Pilots by name: COAF, what it is compared with, and the limit."""
 
-from coaf.cryoem.microscope import Microscope, Rehearsal
+from collections.abc import Sequence
+from functools import partial
+
+from coaf.cryoem.microscope import Rehearsal
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist
-from coaf.cryoem.reward import Reward
+from coaf.cryoem.reward import Reward, parse_reward
+from coaf.cryoem.session.events import Settings
+from coaf.cryoem.timing import HOUR
 
 OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
-POLICIES = ("coaf", *OTHERS)
+PILOTS = ("coaf", "coaf-paper", "coaf-tuned", *OTHERS)
 
-_BY_ICE = ("window", "microscopist")
-_BY_PREDICTION = ("fixed-cut", "score-order")
-
-
-def rivals(microscope: Rehearsal) -> list[str]:
-    """What a session on this microscope can be compared with: all whose columns it has."""
-    needs = dict.fromkeys(_BY_ICE, "ice") | dict.fromkeys(_BY_PREDICTION, "prediction")
-    return [name for name in OTHERS if needs.get(name) in (None, *microscope.feature_names)]
+_NEEDS = {
+    "window": "ice",
+    "microscopist": "ice",
+    "fixed-cut": "prediction",
+    "score-order": "prediction",
+}
 
 
-def check_policy_name(name: str) -> None:
-    """Refuse a name that no policy has."""
-    if name not in POLICIES:
-        raise ValueError(f"policy is {name!r}; there are {', '.join(POLICIES)}")
+def rivals(columns: Sequence[str]) -> list[str]:
+    """What a session with these features can be compared with."""
+    return [name for name in OTHERS if _NEEDS.get(name) in (None, *columns)]
 
 
-def make_pilot(
-    name: str, microscope: Microscope, *, hours: float, reward: Reward, seed: int = 0
-) -> Pilot:
-    """The pilot of that name, for a session on this microscope.
+def check_pilot_name(name: str) -> None:
+    """Refuse a name that no pilot has."""
+    if name not in PILOTS:
+        raise ValueError(f"policy is {name!r}; there are {', '.join(PILOTS)}")
 
-    The rules of a fixed cut and of score order go by the column "prediction"; without one a
-    microscope has no score, and they are refused.
+
+def pilot_for(settings: Settings, reward: Reward | None = None) -> Pilot:
+    """The pilot that settings name, told nothing yet; it explores if they say so.
+
+    `reward` is that of the settings, unless given.
     """
-    check_policy_name(name)
-    columns, timing = microscope.feature_names, microscope.timing
-    if name == "coaf":
-        from coaf.cryoem.pilots.coaf import CoafPilot  # loads numba
+    worth = parse_reward(settings.reward) if reward is None else reward
+    pilot = _named(settings, worth)
+    return Exploring(pilot, settings.explore, settings.seed) if settings.explore else pilot
 
-        return CoafPilot(timing, reward=reward, columns=columns, seed=seed)
-    if name == "take-all":
-        return TakeAll()
-    if name in _BY_ICE:
-        if "ice" not in columns:
-            raise ValueError(
-                f"policy {name} goes by the ice, and the features are {', '.join(columns)}"
-            )
-        grey = columns.index("ice")
-        return IntensityWindow(grey) if name == "window" else Microscopist(grey)
-    if name in _BY_PREDICTION:
-        if "prediction" not in columns:
-            raise ValueError(
-                f"policy {name} goes by a prediction, and the features are {', '.join(columns)}; "
-                "a Simulator has one with prediction=True"
-            )
-        column = columns.index("prediction")
-        return FixedCut(column) if name == "fixed-cut" else ScoreOrder(column)
-    if not isinstance(microscope, Rehearsal):
-        raise ValueError(
-            f"the clairvoyant goes by the truth, which a {type(microscope).__name__} does not "
-            "know; a Rehearsal does, as a Simulator is"
-        )
+
+def _named(settings: Settings, reward: Reward) -> Pilot:
+    name, columns = settings.pilot, settings.columns
+    check_pilot_name(name)
+    needed = _NEEDS.get(name)
+    if needed is not None and needed not in columns:
+        told = ", ".join(columns) or "none"
+        raise ValueError(f"policy {name} goes by {needed!r}, and the features are: {told}")
+    if name.startswith("coaf"):
+        from coaf.cryoem.pilots.coaf import CoafPilot  # loads numba, as do the next
+        from coaf.cryoem.pilots.paper import WholePatch, paper_features, paper_policy
+
+        if name == "coaf":
+            return CoafPilot(settings.timing, reward=reward, columns=columns)
+        policy = paper_policy(scale=1.0 if name == "coaf-paper" else 0.1)
+        return WholePatch(policy, partial(paper_features, columns=columns))
+    if name == "clairvoyant":
+        raise ValueError("the clairvoyant goes by the truth, which settings do not hold")
+    column = columns.index(needed) if needed is not None else 0
+    kinds = {
+        "window": IntensityWindow,
+        "microscopist": Microscopist,
+        "fixed-cut": FixedCut,
+        "score-order": ScoreOrder,
+    }
+    return kinds[name](column) if name in kinds else TakeAll()
+
+
+def clairvoyant(microscope: Rehearsal, *, hours: float, reward: Reward) -> Clairvoyant:
+    """Who knows what each hole of this microscope's grid gives."""
     surveys = [microscope.peek(square.name) for square in microscope.squares()]
     worth = {
         hole.name: microscope.first_visit(reward, hole.name)
@@ -69,4 +81,4 @@ def make_pilot(
         for patch in survey.patches
         for hole in patch.holes
     }
-    return Clairvoyant(worth, surveys, timing, hours * 3600.0)
+    return Clairvoyant(worth, surveys, microscope.timing, hours * HOUR)

@@ -1,18 +1,18 @@
 """The clairvoyant limit: what could be collected by someone who knows what each hole will give."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.pilot import Choice, Left, Open
+from coaf.cryoem.pilots.baselines import Rule
 from coaf.cryoem.timing import Timing
 
 
-class Clairvoyant:
+class Clairvoyant(Rule):
     """Follows the best plan for the time there is, with what each hole gives known beforehand.
 
     A square is opened for its seconds, a patch entered for its own, a hole taken for its own. At a
@@ -42,6 +42,7 @@ class Clairvoyant:
         timing: Timing,
         seconds: float,
     ) -> None:
+        super().__init__()
         self.timing, self.seconds = timing, number("seconds", seconds, above=0.0)
         self.surveys = {survey.square: survey for survey in surveys}
         self.worth = worth
@@ -50,8 +51,6 @@ class Clairvoyant:
             for survey in surveys
             for patch in survey.patches
         }
-        self._taken: set[str] = set()
-        self._over = False  # all that is worth opening was opened
         self.price = self._price()
         opened = (self._square(survey, self.price)[0] for survey in surveys)
         self.limit = self.price * self.seconds + sum(opened)
@@ -74,8 +73,7 @@ class Clairvoyant:
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         ratios = [self._ratio(self.surveys[square.name]) for square in squares]
-        self._over = not ratios or max(ratios) <= 0.0
-        if self._over:
+        if not ratios or max(ratios) <= 0.0:
             return Choice(None, "Nothing good is left to open.", rate=self.price)
         best = int(np.argmax(ratios))
         return Choice(squares[best].name, "The best rate.", rate=self.price)
@@ -90,44 +88,33 @@ class Clairvoyant:
         # Below the price, so after all that is in the plan.
         return float(min(gain / (seconds + self.timing.square), self.price * (1 - 1e-9)))
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        pass
-
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        price = 0.0 if self._over else self.price
-        scored = [(self._gain(patch, price), patch) for patch in patches]
-        best, patch = max(scored, key=lambda pair: pair[0])
-        if best <= 0.0 and self._over:
-            return Choice(patch.name, "Nothing known to be good is left, and time is.")
-        if best <= 0.0:
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        price = 0.0 if left.returning else self.price
+        gains = [self._gain(one, price) for one in patches]
+        best = int(np.argmax(gains))
+        name = patches[best].patch.name
+        if gains[best] <= 0.0 and left.returning:
+            return Choice(name, "Nothing known to be good is left, and time is.")
+        if gains[best] <= 0.0:
             return Choice(None, "Nothing here is worth its time.", rate=self.price)
-        return Choice(patch.name, "Worth its time.", best, self.price)
+        return Choice(name, "Worth its time.", gains[best], self.price)
 
-    def _gain(self, patch: Patch, price: float) -> float:
-        left = [self.worth[hole.name] for hole in patch.holes if hole.name not in self._taken]
-        each = [self.timing.hole(h.shots) for h in patch.holes if h.name not in self._taken]
-        taken = [(y, s) for y, s in zip(left, each, strict=True) if y - price * s > 0.0]
+    def _gain(self, one: Open, price: float) -> float:
+        holes = [one.patch.holes[i] for i in one.rest]
+        each = [(self.worth[hole.name], self.timing.hole(hole.shots)) for hole in holes]
+        taken = [(y, s) for y, s in each if y - price * s > 0.0]
         gain = sum(y for y, _ in taken)
         return gain - price * (self.timing.enter + sum(s for _, s in taken)) if taken else 0.0
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        best = max(rest, key=lambda i: self.worth[patch.holes[i].name])
-        hole = patch.holes[best]
-        price = -1.0 if self._over else self.price
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        best = max(here.rest, key=lambda i: self.worth[here.patch.holes[i].name])
+        hole = here.patch.holes[best]
+        price = -1.0 if left.returning else self.price
         if self.worth[hole.name] <= price * self.timing.hole(hole.shots):
             return Choice(None, "All that is worth its time was taken.", rate=self.price)
         return Choice(hole.name, "Worth its time.", self.worth[hole.name], self.price)
 
-    def exposed(self, hole: str, seconds: float) -> None:
-        self._taken.add(hole)
-
-    def left(self, patch: Patch) -> None:
-        pass
-
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        pass
-
-    def estimates(self, patch: Patch) -> Any:
+    def estimates(self, patch: Patch) -> FloatArray:
         return np.array([self.worth[hole.name] for hole in patch.holes])
 
 

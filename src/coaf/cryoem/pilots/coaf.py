@@ -1,21 +1,28 @@
 """COAF as a pilot: squares, patches and holes, each taken if it is worth its time."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import ceil, isfinite
+from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.policies.stepwise import Stepwise
-from coaf.bandit.problem import Decision, Round
+from coaf.bandit.problem import Round
+from coaf.bandit.state import entry
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.known_patch import KnownPatch
 from coaf.cryoem.pilots.square_choice import SquareChoice
 from coaf.cryoem.reward import Reward
-from coaf.cryoem.timing import LearnedTiming, Timing
+from coaf.cryoem.timing import Timing
 from coaf.cryoem.vision.features import HOLE_FEATURES
+
+_WAITS = 50  # scores whose waiting tells how late the next ones come
+_LATEST = 20  # holes; later than that makes no difference
 
 
 class CoafPilot:
@@ -24,113 +31,65 @@ class CoafPilot:
     Parameters
     ----------
     timing
-        What to expect of the microscope; what it takes in fact is learned.
+        What to expect of the microscope before anything was measured.
     reward
         What a score is worth: it says which belief suits, and at which cut.
     columns
         The names of the features that surveys bring.
-    seed
-        Not used: nothing here is drawn. It is there because pilots have one.
 
     Notes
     -----
-    The rest of a patch is a follow-up round. Before each entry the policy is told the time left,
-    how many patches are to be expected of the squares not opened, and which patches could be
-    returned to, so that the price of a second falls when the grid runs out.
+    The rest of a patch is a follow-up round, at the price that a second had when going there was
+    decided. Before each entry the policy is told the time left, how many patches are to be
+    expected of the squares not opened, and which patches could be returned to, so that the price
+    of a second falls when the grid runs out.
     """
 
     def __init__(
-        self,
-        timing: Timing,
-        *,
-        reward: Reward,
-        columns: Sequence[str] = HOLE_FEATURES,
-        seed: int = 0,
+        self, timing: Timing, *, reward: Reward, columns: Sequence[str] = HOLE_FEATURES
     ) -> None:
         self.design: Design = design_for(columns, reward)
         self.policy = Stepwise(self.design.belief(), expect=self.design.typical(timing.latency()))
-        self.times = LearnedTiming(timing)
         self.squares = SquareChoice()
         self._known: dict[str, KnownPatch] = {}
-        self._opened: dict[str, list[KnownPatch]] = {}  # by square; one may hold no patch
+        self._patches: dict[str, list[str]] = {}  # by square opened; one may hold no patch
         self._atlas: dict[str, Square] = {}
-        self._scored: set[tuple[str, int]] = set()  # holes and shots
-        self._arms: dict[str, tuple[Decision, int]] = {}  # by hole: what its reward is learned for
-        self._at: str | None = None  # the patch that is being decided
-        self._entry: Decision | None = None
-        self._open: Decision | None = None  # decided, and neither exposed nor left yet
-        self._arm_of: dict[str, int] = {}
+        self._where: dict[str, tuple[KnownPatch, int]] = {}  # by hole
         self._visits = 0
-        self._told: object = None  # what the policy was told last of what is left
-        self._newest = ""  # the square that was opened last, while its patches are looked at
-        self._rows: dict[str, list[float]] = {}  # by hole: what was learned of its shots
-        self._forgotten: set[str] = set()
+        self._visit = ""  # the name of the one under way
+        self._expose = timing.hole()
         self._waits: list[float] = []
-        self._elapsed = 0.0
-        self._exposed_at: dict[str, float] = {}
 
-    @property
-    def rate(self) -> float:
-        """What a second is worth in the next patch."""
-        return self.policy.rate
-
-    # Squares
+    # Asked
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        self._atlas.update({square.name: square for square in squares})
-        self._remain(left)
-        self._newest = ""
-        if not squares:
-            return Choice(None, "No square is left to open.", rate=self.policy.rate)
-        rate, opens = self.policy.rate, self.times.timing.square
-        rows = [
-            (self._atlas[name], self._worth(held, rate))
-            for name, held in self._opened.items()
-            if name in self._atlas
-        ]
-        choice = self.squares.choose(squares, rows, rate=rate, seconds=opens)
-        if (
-            choice.name is None
-            and not (self.policy.worth(self._again(), rate, anew=False) > 0).any()
-        ):
-            best, worth = self.squares.ranking[0]
-            why = f"{choice.why} Nothing else does either, so the best is opened: time is left."
-            return Choice(best, why, estimate=worth, rate=rate)
-        return choice
+        with self._facing(left):
+            rate, opens = self.policy.rate, left.timing.square
+            if not squares:
+                return Choice(None, "No square is left to open.", rate=rate)
+            rows = [
+                (self._atlas[name], self._worth(held, left.timing, rate))
+                for name, held in self._patches.items()
+                if name in self._atlas
+            ]
+            choice = self.squares.choose(squares, rows, rate=rate, seconds=opens)
+            if choice.name is None:
+                again = self._again(left)
+                if not (self.policy.worth(again, rate, anew=False) > 0).any():
+                    best, worth = self.squares.ranking[0]
+                    why = f"{choice.why} Nothing else does either, so the best is opened."
+                    return Choice(best, why, estimate=worth, rate=rate)
+            return choice
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        timing = self.times.timing
-        for level in ("stage", "height", "image"):
-            share = getattr(timing, level) / timing.square if timing.square > 0.0 else 0.0
-            self.times.learn(level, share * seconds)
-        self._elapsed += seconds
-        self._newest = survey.square
-        self.squares.opened(survey.square, len(survey.patches))
-        for patch in survey.patches:
-            features = self.design.features(survey.features[patch.name])
-            self._known[patch.name] = KnownPatch(patch, features)
-        self._opened[survey.square] = [self._known[patch.name] for patch in survey.patches]
-        timing = self.times.timing
-        self.policy.meet([known.left(timing) for known in self._opened[survey.square]])
-
-    def _worth(self, held: Iterable[KnownPatch], rate: float) -> float:
-        """What the patches of a square were worth beyond their time, as if they came anew."""
-        timing = self.times.timing
-        rounds = [known.round(timing, range(len(known.patch.holes))) for known in held]
-        return float(np.maximum(self.policy.worth(rounds, rate), 0.0).sum())
-
-    # Patches
-
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        self._remain(left)
-        rate = self.policy.rate
-        timing = self.times.timing
-        rounds = [self._known[patch.name].left(timing) for patch in patches]
-        worth = self.policy.worth(rounds, rate, anew=False)
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        with self._facing(left):
+            rate = self.policy.rate
+            rounds = [self._known[one.patch.name].left(one, left.timing) for one in patches]
+            worth = self.policy.worth(rounds, rate, anew=False)
         best = int(np.argmax(worth))
         # Of a square just opened each patch is looked at, so that each has its own reason to be
         # skipped; when returning, nothing is looked at in vain.
-        if worth[best] <= 0.0 and any(p.square != self._newest for p in patches):
+        if worth[best] <= 0.0 and left.returning:
             return Choice(
                 None,
                 f"None of {len(patches)} patches pays for its time: the best would bring "
@@ -139,140 +98,126 @@ class CoafPilot:
             )
         more = "more" if worth[best] > 0.0 else "less"
         return Choice(
-            patches[best].name,
+            patches[best].patch.name,
             f"The best of {len(patches)} patches: it should bring {abs(worth[best]):.2g} {more} "
             "than its time is worth.",
             estimate=float(worth[best]),
             rate=rate,
         )
 
-    # Holes
-
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        if self._at != patch.name:
-            self._at, self._entry = patch.name, None
-            self._visits += 1
-            self._remain(left)
-        elif left.seconds < self.times.timing.enter + self.times.timing.hole():
-            self._remain(left)  # nothing else can be started: what is left here is free
-        known, timing = self._known[patch.name], self.times.timing
-        needed = timing.hole(max(patch.holes[i].shots for i in rest)) if rest else 0.0
-        needed += timing.enter if self._entry is None else 0.0
-        # The number of the visit first: then no name of a patch can make two keys equal.
-        key = f"{self._visits}/{patch.name}" + (f"/{len(rest)}" if self._entry else "")
-        decision = self.policy.decide(known.round(timing, rest, key=key, follows=self._entry))
-        self._open = decision
-        self._arm_of = {patch.holes[i].name: k for k, i in enumerate(rest)}
-        if needed > left.seconds:
-            return Choice(None, f"It would take {needed:.0f} s, and {left.seconds:.0f} s are left.")
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        name, timing = here.patch.name, left.timing
+        known = self._known[name]
+        # When nothing else can be started, what is left here is free: it is priced anew.
+        last = left.seconds < timing.enter + timing.hole()
+        with self._facing(left, at=name, anew=not inside or last):
+            decision = self.policy.decide(
+                known.round(
+                    timing,
+                    here.rest,
+                    entered=here.entered,
+                    follows=self._visit if inside else None,
+                    key=f"{self._visits}/{name}/{len(here.rest)}",
+                )
+            )
         if not decision.chosen.any():
             return Choice(None, decision.why, rate=decision.rate)
         k = int(decision.chosen.argmax())
         return Choice(
-            patch.holes[rest[k]].name, decision.why, float(decision.estimates[k]), decision.rate
+            here.patch.holes[here.rest[k]].name,
+            decision.why,
+            float(decision.estimates[k]),
+            decision.rate,
         )
 
-    def exposed(self, hole: str, seconds: float) -> None:
-        decision = self._open
-        if decision is None or hole not in self._arm_of:
-            raise ValueError(f"hole {hole!r} was exposed, but no decision is open for it")
-        known = self._known[str(self._at)]
-        arm, self._open = self._arm_of[hole], None
-        timing, shots = self.times.timing, self._shots(decision, arm)
-        if self._entry is None:
-            self._entry, known.entered = decision, True
-            self._learn_entry(max(seconds - timing.hole(shots), 0.0))
-        else:
-            self.times.learn("expose", max(seconds - (shots - 1) * timing.shot, 0.0))
-        self.policy.commit(decision, executed=np.arange(decision.round.n) == arm)
-        self._arms[hole] = (decision, arm)
-        known.taken.add(hole)
-        self._elapsed += seconds
-        self._exposed_at[hole] = self._elapsed
-
-    def _learn_entry(self, seconds: float) -> None:
-        timing = self.times.timing
-        share = timing.move / timing.enter if timing.enter > 0.0 else 1.0
-        self.times.learn("move", share * seconds)
-        self.times.learn("focus", (1.0 - share) * seconds)
-
-    def left(self, patch: Patch) -> None:
-        if self._open is not None:
-            none = np.zeros(self._open.round.n, dtype=np.bool_)
-            self.policy.commit(self._open, executed=none)
-        self._open = self._entry = self._at = None
-
-    # Scores
-
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        if hole not in self._arms:
-            raise ValueError(f"hole {hole!r} has a score, but was never exposed")
-        if (hole, shot) in self._scored:
-            raise ValueError(f"the score of shot {shot} of hole {hole!r} is in already")
-        decision, arm = self._arms[hole]
-        target = self.design.target(reward)
-        if hole in self._forgotten:  # its rewards are in already, as far as the policy knows
-            belief, groups = self.policy.belief, decision.round.groups
-            assert belief is not None
-            assert groups is not None
-            belief.learn(decision.round.features[arm, None], np.array([target]), groups[arm, None])
-        else:
-            self.policy.learn(decision, [arm], [target])
-        self._rows.setdefault(hole, []).append(target)
-        self._scored.add((hole, shot))
-        if shot == 0:
-            self._waits = [*self._waits[-49:], self._elapsed - self._exposed_at[hole]]
-            expose = max(self.times.timing.hole(self._shots(decision, arm)), 1e-6)
-            self.policy.lag = min(round(float(np.median(self._waits)) / expose), 20)
-
-    def unlearn(self, holes: Collection[str]) -> None:
-        """Forget what was learned of these holes: the instrument was at fault.
-
-        Their rewards may be told again, should the fault turn out not to have been one.
-        """
-        for hole in holes:
-            if self._rows.pop(hole, None) is not None:
-                self._forgotten.add(hole)
-        self._scored = {at for at in self._scored if at[0] not in set(holes)}
-        X, y, labels = [], [], []
-        for hole, targets in self._rows.items():
-            decision, arm = self._arms[hole]
-            assert decision.round.groups is not None
-            X += [decision.round.features[arm]] * len(targets)
-            labels += [decision.round.groups[arm]] * len(targets)
-            y += targets
-        dim = next(iter(self._known.values())).features.shape[1]
-        groups = np.array(labels) if labels else None
-        self.policy.refit(np.array(X).reshape(-1, dim), y, groups)
-
     def estimates(self, patch: Patch) -> FloatArray:
-        known = self._known[patch.name]
+        known, belief = self._known[patch.name], self.policy.belief
+        assert belief is not None
         shots = np.array([hole.shots for hole in patch.holes])
-        mean = self.policy.belief.mean(known.features, known.labels(len(shots)))  # type: ignore[union-attr]
-        return shots * mean
+        found: FloatArray = shots * belief.mean(known.features, known.labels(len(shots)))
+        return found
+
+    # Told
+
+    def saw(self, squares: Sequence[Square]) -> None:
+        self._atlas |= {square.name: square for square in squares}
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        if survey.square not in self._patches:
+            self.squares.opened(survey.square, len(survey.patches))
+        held, new = self._patches.setdefault(survey.square, []), []
+        for patch in survey.patches:
+            known = KnownPatch(patch, self.design.features(survey.features[patch.name]))
+            if patch.name not in self._known:
+                new.append(known)
+                held.append(patch.name)
+            self._known[patch.name] = known
+            self._where |= {hole.name: (known, i) for i, hole in enumerate(patch.holes)}
+        every = (known.round(timing, range(len(known.patch.holes))) for known in new)
+        self.policy.meet(every)
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        self._visits += 1
+        self._visit = f"{self._visits}/{here.patch.name}"
+        if rate is None:
+            with self._facing(left, at=here.patch.name):
+                rate = self.policy.rate
+        self.policy.visit(self._visit, rate)
+        self._expose = left.timing.hole(here.patch.holes[0].shots)
+
+    def exposed(self, hole: str) -> None:
+        pass
+
+    def done(self, here: Open, left: Left) -> None:
+        pass
+
+    def scored(self, scores: Sequence[Scored]) -> None:
+        where = [self._where[score.hole] for score in scores]
+        self.policy.absorb(
+            np.array([known.features[i] for known, i in where]),
+            [self.design.target(score.reward) for score in scores],
+            np.concatenate([known.labels(1) for known, _ in where]),
+        )
+        self._waits += [score.waited for score in scores if score.shot == 0]
+        self._waits = self._waits[-_WAITS:]
+        if self._waits:
+            late = float(np.median(self._waits)) / max(self._expose, 1e-6)
+            self.policy.lag = min(ceil(late - 1e-9), _LATEST)
+
+    def state(self) -> dict[str, Any]:
+        return {"policy": self.policy.state(), "waits": list(self._waits)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.policy = Stepwise.restore(entry(state, "policy"))
+        self._waits = list(entry(state, "waits"))
 
     # Rounds
 
-    @staticmethod
-    def _shots(decision: Decision, arm: int) -> int:
-        parts = decision.round.parts
-        return 1 if parts is None else int(parts[arm])
+    def _worth(self, patches: Iterable[str], timing: Timing, rate: float) -> float:
+        """What the patches of a square were worth beyond their time, as if they came anew."""
+        known = [self._known[name] for name in patches]
+        rounds = [one.round(timing, range(len(one.patch.holes))) for one in known]
+        return float(np.maximum(self.policy.worth(rounds, rate), 0.0).sum())
 
-    def _remain(self, left: Left) -> None:
-        """Tell the policy how much time and how many patches there are."""
-        now = (left, self._at, self._entry, len(self._scored), self._elapsed)
-        if now == self._told:
-            return
-        self._told, timing = now, self.times.timing
-        opens = left.seconds >= timing.square + timing.enter + timing.hole()
-        rounds = left.squares * self.squares.patches(timing.patches) if opens else 0.0
-        self.policy.remain(seconds=max(left.seconds, 0.0), rounds=rounds, again=self._again())
-
-    def _again(self) -> list[Round]:
+    def _again(self, left: Left, at: str = "") -> list[Round]:
         """What is left of patches that can be returned to."""
-        timing = self.times.timing
-        return [
-            known.left(timing)
-            for name, known in self._known.items()
-            if name != self._at and len(known.taken) < len(known.patch.holes)
-        ]
+        there = (one for one in left.patches if one.patch.name != at)
+        return [self._known[one.patch.name].left(one, left.timing) for one in there]
+
+    @contextmanager
+    def _facing(self, left: Left, *, at: str = "", anew: bool = True) -> Iterator[None]:
+        """Let the policy know how things stand, for as long as it is asked."""
+        lag = self.policy.lag
+        if left.blindly:
+            self.policy.lag = max((len(one.rest) for one in left.patches), default=lag)
+        try:
+            if not anew or not isfinite(left.seconds):
+                yield
+                return
+            rounds = len(left.squares) * self.squares.patches(left.timing.patches)
+            with self.policy.remaining(
+                seconds=max(left.seconds, 0.0), rounds=rounds, again=self._again(left, at)
+            ):
+                yield
+        finally:
+            self.policy.lag = lag

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from coaf.bandit.problem import Round
 from coaf.cryoem.pilots.prediction import (
     DOUBT,
     EFFECTS,
+    HOLES,
+    PATCHES,
     prediction_belief,
     prediction_features,
     typical_patches,
@@ -42,7 +45,9 @@ class Design:
 def design_for(columns: Sequence[str], reward: Reward) -> Design:
     """The design that suits what a survey brings and what is rewarded.
 
-    With a predicted CTF and a cut in Å the prediction is used; else the ice in and around a hole.
+    With a predicted CTF and a cut in Å the prediction is used, else the ice in and around a hole.
+    Columns of other names are learned from nothing; without any, squares and patches are all that
+    holes differ by.
     """
     names = list(columns)
     if isinstance(reward, GoodBelow) and "prediction" in names:
@@ -54,7 +59,7 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
         typical = partial(typical_patches, cut)
         return Design(predicted, prediction_belief, "logistic", typical)
     if "ice" not in names:
-        raise ValueError(f"features are {', '.join(names)}; give 'ice', or 'prediction' and a cut")
+        return _unknown(len(names), reward)
     ice, around = names.index("ice"), names.index("neighbours") if "neighbours" in names else None
     extra = names.index("prediction") if "prediction" in names else None
 
@@ -78,6 +83,26 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
         looks,
         lambda: Nested(dim, family="gaussian", effects=(0.3, 0.3), noise=0.5, scale=1.0),
         "gaussian",
+    )
+
+
+def _unknown(columns: int, reward: Reward) -> Design:
+    """Of columns that say nothing by their names all is learned, their units as well."""
+    family: Literal["logistic", "gaussian"] = reward.family
+
+    def shown(rows: FloatArray) -> FloatArray:
+        return rows if columns else np.zeros((len(rows), 1))
+
+    def patches(latency: Latency) -> list[Round]:
+        labels = [["expected", str(k)] for k in range(PATCHES)]
+        rows = np.zeros((HOLES, max(columns, 1)))
+        return [Round(rows, latency, groups=np.array([label] * HOLES)) for label in labels]
+
+    return Design(
+        shown,
+        lambda: Nested(max(columns, 1), family=family, effects=EFFECTS),
+        family,
+        patches if family == "logistic" and not columns else lambda _: [],
     )
 
 

@@ -1,16 +1,16 @@
 """A small share of what would be skipped is taken anyway, so that wrong beliefs are found out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from coaf.bandit.actions import AnySubset
+from coaf.bandit.arrays import FloatArray
 from coaf.bandit.index import generator
 from coaf.bandit.policies.explore import chance, check_share
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left, Pilot
+from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
+from coaf.cryoem.timing import Timing
 
 
 class Exploring:
@@ -35,46 +35,52 @@ class Exploring:
 
     def __init__(self, pilot: Pilot, share: float, seed: int = 0) -> None:
         self.pilot, self.share, self.seed = pilot, check_share("explore", share), seed
-        self._explored: set[str] = set()  # patches in which luck was tried
-        if hasattr(pilot, "unlearn"):
-            self.unlearn = pilot.unlearn
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         return self.pilot.square(squares, left)
 
-    def opened(self, survey: Survey, seconds: float) -> None:
-        self.pilot.opened(survey, seconds)
-
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         return self.pilot.patch(patches, left)
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        choice = self.pilot.hole(patch, rest, left)
-        if choice.name is not None or patch.name in self._explored or not rest:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        choice = self.pilot.hole(here, left, inside=inside)
+        if choice.name is not None or here.explored or not here.rest:
             return choice
-        rng = generator(self.seed, patch.name, "explore")
-        lucky = rng.random() < self.share
-        self._explored.add(patch.name)
-        if not lucky:
+        rng = generator(self.seed, here.patch.name, "explore")
+        if rng.random() >= self.share:
             return choice
-        rule = chance(AnySubset(), len(rest))
+        rule = chance(AnySubset(), len(here.rest))
         k = int(rule.take(rng).argmax())
-        return self._take(patch, rest[k], self.share * float(rule.of_arms()[k]), choice)
-
-    def exposed(self, hole: str, seconds: float) -> None:
-        self.pilot.exposed(hole, seconds)
-
-    def left(self, patch: Patch) -> None:
-        self.pilot.left(patch)
-
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        self.pilot.scored(hole, shot, reward)
-
-    def estimates(self, patch: Patch) -> Any:
-        return self.pilot.estimates(patch)
+        return self._take(here.patch, here.rest[k], self.share * float(rule.of_arms()[k]), choice)
 
     def _take(self, patch: Patch, position: int, propensity: float, instead: Choice) -> Choice:
-        estimate = float(np.asarray(self.pilot.estimates(patch), dtype=np.float64)[position])
+        estimate = float(self.pilot.estimates(patch)[position])
         why = f"To find out, with probability {propensity:.2g}; else: {instead.why or 'leave'}"
-        name = patch.holes[position].name
-        return Choice(name, why, estimate, instead.rate, propensity)
+        return Choice(patch.holes[position].name, why, estimate, instead.rate, propensity)
+
+    def estimates(self, patch: Patch) -> FloatArray:
+        return self.pilot.estimates(patch)
+
+    def saw(self, squares: Sequence[Square]) -> None:
+        self.pilot.saw(squares)
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        self.pilot.opened(survey, timing)
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        self.pilot.moved(here, left, rate)
+
+    def exposed(self, hole: str) -> None:
+        self.pilot.exposed(hole)
+
+    def done(self, here: Open, left: Left) -> None:
+        self.pilot.done(here, left)
+
+    def scored(self, scores: Sequence[Scored]) -> None:
+        self.pilot.scored(scores)
+
+    def state(self) -> Mapping[str, Any] | None:
+        return self.pilot.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.pilot.restore(state)

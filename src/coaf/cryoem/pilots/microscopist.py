@@ -7,8 +7,10 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Patch, Square
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import IntensityWindow
+from coaf.cryoem.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +67,46 @@ class Microscopist(IntensityWindow):
     def __init__(self, column: int = 0, thumb: Thumb = THUMB) -> None:
         super().__init__(column, thumb.window)
         self.thumb = thumb
-        self.where: dict[str, tuple[Patch, float]] = {}  # of exposed holes: patch, grey level
+        self.where: dict[str, tuple[Patch, float]] = {}  # by hole: patch, grey level
         self.marks: dict[str, list[bool]] = {}  # by square and by patch
         self.good: list[float] = []  # grey levels
         self.sum, self.count = 0.0, 0
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        self.over = not squares
-        if self.over:
+        if not squares:
             return Choice(None)
         for square in squares:
             if len(square.features) < 3 or square.features[2] >= self.thumb.area:
                 return Choice(square.name, "Enough of it is open.")
         return Choice(squares[0].name, "None with more open area is left.")
 
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        square = patches[0].square
-        if self.over:
-            best = max(patches, key=lambda patch: self._share(patch.square))
-            return Choice(best.name, "Back to the best of the squares that were left.")
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        square = patches[0].patch.square
+        if left.returning:
+            back = max(patches, key=lambda one: self._share(one.patch.square))
+            return Choice(back.patch.name, "Back to the best of the squares that were left.")
         if self._judged(square, self.thumb.tries) and self._share(square) < self.thumb.keep:
             return Choice(None, f"Only {self._share(square):.0%} of this square were good.")
-        many = [int(self.wanted(self.features[patch.name]).sum()) for patch in patches]
+        many = [int(self.wanted(self.features[one.patch.name]).sum()) for one in patches]
         best = patches[int(np.argmax(many))]
-        return Choice(best.name, f"{max(many)} of its holes look right.")
+        return Choice(best.patch.name, f"{max(many)} of its holes look right.")
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        if not self.over:
-            if self._judged(patch.name, self.thumb.run) and self._share(patch.name) == 0.0:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        name, square = here.patch.name, here.patch.square
+        if not left.returning:
+            if self._judged(name, self.thumb.run) and self._share(name) == 0.0:
                 return Choice(None, f"{self.thumb.run} in this patch, and none good.")
-            tried = self._judged(patch.square, self.thumb.tries)
-            if tried and self._share(patch.square) < self.thumb.keep:
-                return Choice(None, f"Only {self._share(patch.square):.0%} of the square is good.")
-        choice = super().hole(patch, rest, left)
-        if choice.name is not None:
-            level = self.features[patch.name][:, self.column]
-            at = next(i for i in rest if patch.holes[i].name == choice.name)
-            self.where[choice.name] = (patch, float(level[at]))
-        return choice
+            tried = self._judged(square, self.thumb.tries)
+            if tried and self._share(square) < self.thumb.keep:
+                return Choice(None, f"Only {self._share(square):.0%} of the square is good.")
+        return super().hole(here, left, inside=inside)
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        super().opened(survey, timing)
+        for patch in survey.patches:
+            levels = survey.features[patch.name][:, self.column].tolist()
+            for hole, level in zip(patch.holes, levels, strict=True):
+                self.where[hole.name] = (patch, level)
 
     def likes(self, features: FloatArray) -> FloatArray:
         low, high = self.range or (0.0, 0.0)
@@ -111,20 +115,19 @@ class Microscopist(IntensityWindow):
         away: FloatArray = -np.abs(features[:, self.column] - usual)
         return away
 
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        if hole not in self.where:
-            return
-        patch, level = self.where[hole]
-        good = reward > (self.sum / self.count if self.count else 0.0)
-        self.sum, self.count = self.sum + reward, self.count + 1
-        for name in (patch.square, patch.name):
-            self.marks.setdefault(name, []).append(good)
-        if good:
-            self.good.append(level)
-        if good and len(self.good) >= self.thumb.enough:
-            low, high = np.quantile(self.good, [0.05, 0.95]).tolist()
-            wide = self.thumb.margin * (high - low)
-            self.range = low - wide, high + wide
+    def scored(self, scores: Sequence[Scored]) -> None:
+        for score in scores:
+            patch, level = self.where[score.hole]
+            good = score.reward > (self.sum / self.count if self.count else 0.0)
+            self.sum, self.count = self.sum + score.reward, self.count + 1
+            for name in (patch.square, patch.name):
+                self.marks.setdefault(name, []).append(good)
+            if good:
+                self.good.append(level)
+            if good and len(self.good) >= self.thumb.enough:
+                low, high = np.quantile(self.good, [0.05, 0.95]).tolist()
+                wide = self.thumb.margin * (high - low)
+                self.range = low - wide, high + wide
 
     def _judged(self, name: str, least: int) -> bool:
         return len(self.marks.get(name, ())) >= least

@@ -8,12 +8,13 @@ from typing import Literal
 
 from coaf.bandit.arrays import number
 from coaf.bandit.policies.explore import check_share
-from coaf.cryoem.pilots.catalogue import POLICIES, check_policy_name
+from coaf.cryoem.pilots.catalogue import OTHERS, check_pilot_name
 from coaf.cryoem.reports import session as session_report
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.collect import EXPLORE, GOOD, beside, collect
-from coaf.cryoem.session.session import HOUR, Row, Session
+from coaf.cryoem.session.session import Row, Session
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import processes
 
 Tell = Callable[[str, int, int | None], None]  # stage, done, of how many
@@ -40,7 +41,7 @@ def run(
     """
     tell = watch or (lambda stage, done, total: None)
     # All is checked before the long part begins.
-    check_policy_name(policy)
+    check_pilot_name(policy)
     check_share("explore", explore)
     number("hours", hours, above=0.0)
     out.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ def run(
             watch=follow(policy),
         )
     ]
-    for name in (other for other in POLICIES if other != policy):
+    for name in (other for other in ("coaf", *OTHERS) if other != policy):
         sessions += beside(
             simulator, [name], hours=hours, reward=reward, seed=seed, watch=follow(name)
         )

@@ -1,27 +1,28 @@
-"""Collecting: drive a microscope with a pilot until its time is over."""
+"""Collecting: drive a microscope as the engine says, until its time is over."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
-from typing import Any
-
-import numpy as np
+from typing import Any, Literal
 
 from coaf.bandit.arrays import number
-from coaf.cryoem.grid import Hole, Patch, Square
-from coaf.cryoem.microscope import Microscope, Rehearsal, Survey, whole
-from coaf.cryoem.pilot import Choice, Left, Pilot
-from coaf.cryoem.pilots.catalogue import make_pilot, rivals
+from coaf.bandit.policies.explore import check_share
+from coaf.cryoem.microscope import Microscope, NotExposedError, Rehearsal, Survey, whole
+from coaf.cryoem.pilot import Pilot
+from coaf.cryoem.pilots.catalogue import check_pilot_name, clairvoyant, pilot_for, rivals
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Reward
-from coaf.cryoem.session.inbox import Inbox
-from coaf.cryoem.session.session import HOUR, Row, Session, row_of
-from coaf.cryoem.timing import LearnedTiming, Timing
-
-Watch = Callable[[Row], None]
+from coaf.cryoem.session import events as ev
+from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.instructions import Instruction
+from coaf.cryoem.session.scribe import Scribe, Watch
+from coaf.cryoem.session.session import Session
 
 GOOD = GoodBelow(3.8)
 EXPLORE = 0.02
-GRACE = HOUR  # how long scores are waited for after the end, for the tally
+# What a microscope may raise when something does not work: the session goes on.
+TROUBLE = (OSError, ValueError, RuntimeError)
 
 
 def collect(
@@ -36,18 +37,17 @@ def collect(
 ) -> Session:
     """Collect for some hours.
 
-    Before each decision the pilot is told the scores that arrived. Nothing is begun that is
-    expected to end too late. Once no square is left to open, patches with holes left can be
-    returned to. A pilot that wants nothing while squares are left gets the next one opened: an idle
-    microscope collects nothing.
+    Scores are told as they arrive. Nothing is begun that is expected to end too late. Once no
+    square is left to open, patches with holes left can be returned to. A pilot that wants nothing
+    while squares are left gets the next one opened: an idle microscope collects nothing. What fails
+    is an event like others, and the session goes on.
 
     Parameters
     ----------
     microscope
-        What to drive. One whose grid can be played again (`Rehearsal`) also tells what was
-        collected in truth, and what the other policies make of it.
+        What to drive.
     policy
-        A name (`pilots.POLICIES`), or any pilot.
+        The name of a pilot (`pilots.catalogue.PILOTS`), or any pilot.
     hours
         The time there is.
     reward
@@ -66,20 +66,23 @@ def collect(
     >>> session.summary()["hours"] <= 0.5
     True
     """
-    budget = number("hours", hours, above=0.0) * HOUR
-    pilot: Pilot
-    if isinstance(policy, str):
-        name, pilot = policy, make_pilot(policy, microscope, hours=hours, reward=reward, seed=seed)
-    else:
-        name, pilot = type(policy).__name__, policy
-    if explore:
-        pilot = Exploring(pilot, explore, seed)
+    name = policy if isinstance(policy, str) else type(policy).__name__
+    settings = ev.Settings(
+        pilot=name,
+        reward=str(reward),
+        hours=number("hours", hours, above=0.0),
+        seed=seed,
+        explore=check_share("explore", explore),
+        columns=microscope.feature_names,
+        timing=microscope.timing,
+    )
+    make = _maker(policy, microscope, settings, reward)
+    engine = Engine(make=make, rewards=lambda text: reward)
     session = Session(name, str(reward), float(hours))
-    drive = _Drive(microscope, pilot, reward, session, microscope.clock + budget, watch)
-    drive.run()
+    Driver(microscope, engine, Scribe(engine, session, watch)).run(settings)
     if isinstance(microscope, Rehearsal):
         session.truth = microscope.worth(reward)
-        others = [other for other in rivals(microscope) if other != name]
+        others = [other for other in rivals(microscope.feature_names) if other != name]
         session.others = partial(beside, microscope, others, hours=hours, reward=reward)
     return session
 
@@ -93,207 +96,128 @@ def beside(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> list[Session]:
-    """A session of each policy on the same grid, from the start; these do not explore."""
+    """A session of each pilot on the same grid, from the start; these do not explore."""
     same: dict[str, Any] = {"hours": hours, "reward": reward, "seed": seed, "watch": watch}
     return [collect(microscope.again(), name, explore=0.0, **same) for name in policies]
 
 
-class _Drive:
-    """One session as it runs."""
+def _maker(
+    policy: str | Pilot, microscope: Microscope, settings: ev.Settings, reward: Reward
+) -> Callable[[ev.Settings], Pilot]:
+    """What makes the pilot, and makes it again as it was in the beginning."""
+    if isinstance(policy, str) and policy != "clairvoyant":
+        check_pilot_name(policy)
+        return lambda now: pilot_for(now, reward)
+    if isinstance(policy, str):
+        if not isinstance(microscope, Rehearsal):
+            raise ValueError(
+                f"the clairvoyant goes by the truth, which a {type(microscope).__name__} does not "
+                "know; a Rehearsal does, as a Simulator is"
+            )
+        policy = clairvoyant(microscope, hours=settings.hours or 0.0, reward=reward)
+    pilots = _first_and_copies(policy)
 
-    def __init__(
-        self,
-        microscope: Microscope,
-        pilot: Pilot,
-        reward: Reward,
-        session: Session,
-        end: float,
-        watch: Watch | None,
-    ) -> None:
-        self.microscope, self.pilot, self.session, self.end = microscope, pilot, session, end
-        self.watch = watch
-        self.start = microscope.clock
-        self.inbox = Inbox(microscope, pilot, reward, self.record)
-        self.times = LearnedTiming(microscope.timing)
-        self.unopened = {square.name: square for square in microscope.squares()}
-        self.exposed: set[str] = set()
-        self.passed: set[str] = set()  # patches looked at in this pass of returning
-        self.entered = False  # whether any was entered in this pass
-        self._timing: Timing = self.times.timing
+    def make(now: ev.Settings) -> Pilot:
+        pilot = next(pilots)
+        return Exploring(pilot, now.explore, now.seed) if now.explore else pilot
 
-    def run(self) -> None:
-        while self._step():
-            pass
-        self.record("end", why=f"{self.left().seconds:.0f} s were left")
-        self.session.alarms = list(self.inbox.guard.alarms)
-        waited = 0.0
-        while self.inbox.due and waited < GRACE:
-            self.microscope.wait(60.0)
-            waited += 60.0
-            self.inbox.tally()
+    return make
 
-    def left(self) -> Left:
-        return Left(self.end - self.microscope.clock, len(self.unopened))
 
-    def _step(self) -> bool:
-        """Work through a square, or return to a patch; False when there is nothing to do."""
-        self.inbox.deliver()
-        timing = self._timing
-        if self.left().seconds < timing.enter + timing.hole():
-            return False
-        fits = self.left().seconds >= timing.square + timing.enter + timing.hole()
-        squares = list(self.unopened.values()) if fits else []
-        choice = self.pilot.square(squares, self.left())
-        if choice.name is None:
-            if self._return():
-                return True
-            if not squares:
-                return False
-            # A microscope that stands idle collects nothing, whatever a second is thought worth.
-            why = "Nothing seemed worth it, and time is left."
-            choice = Choice(squares[0].name, why, rate=choice.rate)
-        if choice.name not in {square.name for square in squares}:
-            raise ValueError(f"the pilot chose square {choice.name!r}, which it was not offered")
-        self._work(self._open(self.unopened.pop(choice.name), choice))
-        return True
+def _first_and_copies(pilot: Pilot) -> Iterator[Pilot]:
+    """The pilot itself, which its owner may want to look at, then copies of how it began."""
+    fresh = deepcopy(pilot)
+    yield pilot
+    while True:
+        yield deepcopy(fresh)
 
-    def _open(self, square: Square, choice: Choice) -> Survey:
-        before, upkeep = self.microscope.clock, self.microscope.upkeep
-        try:
-            survey = whole(self.microscope.survey(square.name))
-        except (OSError, ValueError) as error:  # no image, or one that is none: the rest goes on
-            survey = Survey(square.name, (), {}, excluded={f"not surveyed: {error}": 1})
-        _, seconds = self._took(before, upkeep, square=square.name)
-        self._learn(("stage", "height", "image"), seconds)
-        self.session.surveys[square.name] = survey
-        empty = "" if survey.patches else " No patch was found in it."
-        empty += "".join(f" {reason}: {count}." for reason, count in survey.excluded.items())
-        self.record("open", choice, square=square.name, seconds=seconds, why=choice.why + empty)
-        self.pilot.opened(survey, seconds)
-        for patch in survey.patches:
-            self._note_estimates(patch, patch.holes)
-        return survey
 
-    def _work(self, survey: Survey) -> None:
-        waiting = {patch.name: patch for patch in survey.patches}
-        while waiting and self._time_for_one():
-            self.inbox.deliver()
-            choice = self.pilot.patch(list(waiting.values()), self.left())
-            if choice.name is None:
-                self.record("pass", choice, square=survey.square)
-                return
-            self._visit(_pop(waiting, choice.name))
+class Driver:
+    """Hands and eyes of an engine: does what it says on a microscope, and tells what happened."""
 
-    def _return(self) -> bool:
-        """Go back to a patch with holes left: each once, and again if one was entered."""
-        rest = [
-            patch
-            for survey in self.session.surveys.values()
-            for patch in survey.patches
-            if not all(hole.name in self.exposed for hole in patch.holes)
-        ]
-        offered = {patch.name: patch for patch in rest if patch.name not in self.passed}
-        if not offered and self.entered:
-            self.passed, self.entered = set(), False
-            offered = {patch.name: patch for patch in rest}
-        if not offered:
-            return False
-        choice = self.pilot.patch(list(offered.values()), self.left())
-        if choice.name is None:
-            again, self.passed, self.entered = self.entered, set(), False
-            return again  # since what was entered in this pass more may be known of the rest
-        patch = _pop(offered, choice.name)
-        self.passed.add(patch.name)
-        self.entered |= self._visit(patch)
-        return True
+    def __init__(self, microscope: Microscope, engine: Engine, scribe: Scribe) -> None:
+        self.microscope, self.engine, self.scribe = microscope, engine, scribe
+        self._start = microscope.clock
 
-    def _visit(self, patch: Patch) -> bool:
-        """Take the holes of a patch that the pilot wants; whether it was entered."""
-        rest = [i for i, hole in enumerate(patch.holes) if hole.name not in self.exposed]
-        names = {patch.holes[i].name: i for i in rest}
-        self._note_estimates(patch, [patch.holes[i] for i in rest])
-        inside = False
-        while rest:
-            self.inbox.deliver()
-            if not self._time_for_one(inside=inside, shots=max(patch.holes[i].shots for i in rest)):
+    @property
+    def time(self) -> float:
+        """Seconds since the session began."""
+        return max(self.microscope.clock - self._start, 0.0)
+
+    def run(self, settings: ev.Settings) -> None:
+        """From the first event to the last. After that nothing waits for the microscope."""
+        self._tell(ev.Started, settings=settings)
+        self._tell(ev.AtlasSeen, squares=tuple(self.microscope.squares()))
+        while True:
+            self._hear()
+            instruction = self.engine.next(self.time)
+            self.scribe.told(self.engine.events[-1])
+            if instruction.do == "stop":
                 break
-            choice = self.pilot.hole(patch, tuple(rest), self.left())
-            if choice.name is None:
-                event = "leave" if inside else "skip"
-                self.record(event, choice, square=patch.square, patch=patch.name)
-                break
-            if names.get(choice.name) not in rest:
-                raise ValueError(f"the pilot chose hole {choice.name!r}, which it was not offered")
-            rest.remove(names[choice.name])
-            self._expose(patch, patch.holes[names[choice.name]], choice, first=not inside)
-            inside = True
-        self.pilot.left(patch)
-        return inside
+            self._do(instruction)
+        self._tell(ev.Ended, why=instruction.why)
 
-    def _note_estimates(self, patch: Patch, holes: Sequence[Hole]) -> None:
-        """Keep what is expected of holes now, for people to see."""
-        told = np.asarray(self.pilot.estimates(patch), dtype=np.float64).tolist()
-        by_name = {hole.name: one for hole, one in zip(patch.holes, told, strict=True)}
-        self.session.estimates |= {hole.name: by_name[hole.name] for hole in holes}
+    def _tell(self, kind: type[ev.Event], **known: Any) -> None:
+        event = kind(id=f"driver {len(self.engine.events)}", time=self.time, **known)
+        self.engine.tell(event)
+        self.scribe.told(event)
 
-    def _expose(self, patch: Patch, hole: Hole, choice: Choice, *, first: bool) -> None:
-        before, upkeep = self.microscope.clock, self.microscope.upkeep
-        moved = 0.0
-        if first:
-            self.microscope.move(patch)
-            _, moved = self._took(before, upkeep, square=patch.square)
-            self._learn(("move", "focus"), moved)
-        seconds = self.microscope.expose(hole)
-        self._learn(("expose",), seconds - (hole.shots - 1) * self._timing.shot)
-        self.exposed.add(hole.name)
-        self.session.shots[hole.name] = hole.shots
-        self.record(
-            "expose",
-            choice,
-            square=patch.square,
-            patch=patch.name,
-            hole=hole.name,
-            seconds=moved + seconds,
-            propensity=choice.propensity,
+    def _hear(self) -> None:
+        for score in self.microscope.collect():
+            values = {"ctf": score.ctf, "particles": score.particles}
+            try:
+                self._tell(ev.ScoreCame, hole=score.hole, shot=score.shot, values=values)
+            except ValueError as error:  # of a hole that nobody knows
+                self.scribe.write("refused", self.time, hole=score.hole, why=str(error))
+
+    def _do(self, instruction: Instruction) -> None:
+        name, microscope = str(instruction.name), self.microscope
+        match instruction.do:
+            case "open square":
+                self._open(name)
+            case "go":
+                patch = self.engine.book.patch(name).patch
+                seconds = self._try("move", name, lambda: microscope.move(patch))
+                if seconds is not None:
+                    self._tell(ev.Moved, patch=name, seconds=seconds)
+            case "expose":
+                hole = self.engine.book.the_hole(name)
+                seconds = self._try("exposure", name, lambda: microscope.expose(hole))
+                if seconds is not None:
+                    self._tell(ev.Exposed, hole=name, seconds=seconds)
+            case "wait":
+                microscope.wait(instruction.seconds)
+
+    def _open(self, name: str) -> None:
+        found: list[Survey] = []
+        seconds = self._try(
+            "square", name, lambda: found.append(whole(self.microscope.survey(name)))
         )
-        self.pilot.exposed(hole.name, moved + seconds)
-        # Also what was expected before the patch told anything of itself, or a fault would hide
-        # behind what it made the pilot believe.
-        entered = self.session.estimates.get(hole.name, choice.estimate)
-        expected = float(np.fmax(entered, choice.estimate))
-        self.inbox.expect(hole, patch=patch.name, estimate=expected)
+        for survey in found:
+            shown = replace(survey, image=None)
+            try:
+                self._tell(ev.SquareOpened, survey=shown, seconds=seconds or 0.0)
+            except ValueError as error:  # it contradicts what is known
+                self._tell(ev.Failed, what="square", name=name, why=str(error))
+            else:
+                self.scribe.session.surveys[name] = survey
 
-    def _took(self, before: float, upkeep: float, *, square: str) -> tuple[float, float]:
-        """Seconds since `before`, and those of them that were not maintenance."""
-        took, kept = self.microscope.clock - before, self.microscope.upkeep - upkeep
-        if kept > 0.0:
-            self.record("upkeep", square=square, seconds=kept, why="maintenance was due")
-        return took, took - kept
-
-    def _learn(self, levels: tuple[str, ...], seconds: float) -> None:
-        """What several levels took together is shared as it is expected of them."""
-        each = [getattr(self._timing, level) for level in levels]
-        for level, usual in zip(levels, each, strict=True):
-            share = usual / sum(each) if sum(each) else 1.0 / len(each)
-            self.times.learn(level, max(seconds * share, 0.0))
-        self._timing = self.times.timing
-
-    def _time_for_one(self, *, inside: bool = False, shots: int = 1) -> bool:
-        needed = self._timing.hole(shots) + (0.0 if inside else self._timing.enter)
-        return self.left().seconds >= needed
-
-    def record(self, event: str, choice: Choice | None = None, **more: Any) -> None:
-        """Write a row, and show it to who watches."""
-        known: dict[str, Any] = {}
-        if choice is not None:
-            known = {"estimate": choice.estimate, "rate": choice.rate, "why": choice.why}
-        row = row_of(self.microscope.clock - self.start, event, known | more)
-        self.session.rows.append(row)
-        if self.watch is not None:
-            self.watch(row)
-
-
-def _pop(offered: dict[str, Patch], name: str) -> Patch:
-    if name not in offered:
-        raise ValueError(f"the pilot chose patch {name!r}, which it was not offered")
-    return offered.pop(name)
+    def _try(
+        self, what: Literal["square", "move", "exposure"], name: str, do: Callable[[], object]
+    ) -> float | None:
+        """The seconds it took without maintenance, which is told by itself; None if it failed."""
+        before, kept, trouble = self.microscope.clock, self.microscope.upkeep, None
+        try:
+            do()
+        except TROUBLE as error:
+            trouble = error
+        upkeep = self.microscope.upkeep - kept
+        if upkeep > 0.0:
+            self._tell(ev.Upkeep, seconds=upkeep)
+        seconds = max(self.microscope.clock - before - upkeep, 0.0)
+        if trouble is None:
+            return seconds
+        beam = "off" if isinstance(trouble, NotExposedError) else "unknown"
+        why = str(trouble) or type(trouble).__name__
+        self._tell(ev.Failed, what=what, name=name, beam=beam, why=why, seconds=seconds)
+        return None

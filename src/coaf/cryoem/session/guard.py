@@ -157,6 +157,14 @@ class Guard:
                 changed.append(self._recover(fault))
         return tuple(changed)
 
+    def acknowledge(self) -> tuple[Alarm, ...]:
+        """Someone has seen to the instrument: a fault that lasts is over from the next shot on."""
+        fault = self.fault
+        if fault is None:
+            return ()
+        self._calm(list(self._shots.values())[fault.since :])
+        return (self._end("fault", len(self._shots)),)
+
     def _find(self, shot: str) -> _Shot:
         if shot not in self._shots:
             raise ValueError(f"shot {shot!r} was never exposed")
@@ -205,11 +213,15 @@ class Guard:
 
     def _recover(self, fault: Alarm) -> Alarm:
         shots = list(self._shots.values())[fault.since :]
-        self._ratio, self._tally = 0.0, {}
         until = fault.since + _start([-shot.evidence for shot in shots])
-        for shot in shots:
-            shot.evidence = 0.0  # or it would count for the next fault, too
+        self._calm(shots)
         return self._end("fault", until)
+
+    def _calm(self, shots: list[_Shot]) -> None:
+        """Begin anew: what these shots said would count for the next fault, too."""
+        self._ratio, self._tally = 0.0, {}
+        for shot in shots:
+            shot.evidence = 0.0
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""

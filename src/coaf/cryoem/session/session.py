@@ -9,17 +9,17 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.session.guard import Alarm
-
-HOUR = 3600.0
+from coaf.cryoem.timing import HOUR
 
 
 class Row(TypedDict):
     """One event. What does not apply is None.
 
     Events are "open" (a square), "pass" (the rest of a square), "skip" (a patch, not entered),
-    "expose" (a hole), "leave" (a patch, with holes left behind), "score", "refused" (a score that
-    cannot be one), "held back" (a score taken during a fault, not learned), "alarm", "all clear",
-    "upkeep" and "end". `clock` is when it was over; `seconds` is how long it took.
+    "expose" (a hole), "leave" (a patch, with holes left behind), "failed" (something that did not
+    work), "score", "refused" (a score that cannot be one), "held back" (a score taken during a
+    fault, not learned), "alarm", "all clear", "upkeep" and "end". `clock` is when it was over;
+    `seconds` is how long it took.
     """
 
     clock: float
@@ -83,7 +83,7 @@ class Session:
         return [r for r in self._events("expose") if r["clock"] <= self.hours * HOUR]
 
     def scores(self) -> dict[str, float]:
-        """By hole: the sum of the rewards that arrived of its shots, also after the end."""
+        """By hole: the sum of the rewards that arrived of its shots."""
         got: dict[str, float] = {}
         for row in self._events("score"):
             if row["reward"] is not None and row["hole"] is not None:
@@ -125,6 +125,7 @@ class Session:
             "explored": sum((row["propensity"] or 1.0) < 1.0 for row in taken),
             "held_back": len(self._events("held back")),
             "refused": len(self._events("refused")),
+            "failed": len(self._events("failed")),
             "alarms": len(self.alarms),
         }
 

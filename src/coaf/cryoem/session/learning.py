@@ -1,0 +1,268 @@
+"""What a session teaches its pilot and its guard, and teaches again when it has changed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from coaf.cryoem.grid import Square
+from coaf.cryoem.microscope import Score, Survey
+from coaf.cryoem.pilot import Left, Open, Pilot, Scored
+from coaf.cryoem.reward import Reward
+from coaf.cryoem.session.guard import Alarm, Guard
+from coaf.cryoem.timing import Timing
+
+Shot = tuple[str, int]  # a hole, and which of its shots
+Fact = Callable[[Pilot], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was made of something told: "refused", "held back", "alarm" or "all clear"."""
+
+    time: float
+    what: str
+    why: str
+    hole: str | None = None
+    reward: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A hole that was exposed: when, where, how many shots, and what was expected of it.
+
+    `of` is the reward in which that was counted: what was expected of another says nothing.
+    """
+
+    hole: str
+    time: float
+    patch: str
+    shots: int
+    expected: float | None
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """Scores of a shot are in `values`, at the latest as they are now."""
+
+    shot: Shot
+    time: float
+
+
+class _Acknowledged:
+    """A person has seen to the instrument."""
+
+
+class Learning:
+    """Tells pilot and guard what happens, in order, and remembers it.
+
+    What was taken during a fault of the instrument is not told to the pilot. When a score is
+    corrected, when scores are worth something else, or when a fault is seen or was none, a new
+    pilot is told everything again (`retell`), so that it knows what one would know who was told
+    the truth from the start.
+
+    Parameters
+    ----------
+    make
+        A pilot that was told nothing.
+    reward
+        What a score is worth.
+    """
+
+    def __init__(self, make: Callable[[], Pilot], reward: Reward) -> None:
+        self.pilot, self.guard = make(), Guard()
+        self.reward = reward
+        self.stale = False  # the pilot must be told everything again
+        self.deaf = False  # the pilot is told no scores for now
+        self.values: dict[Shot, Mapping[str, float | None]] = {}
+        self.notes: list[Note] = []
+        self._make = make
+        self._story: list[Fact | _Taken | _Came | _Acknowledged] = []
+        self._taken: dict[str, _Taken] = {}
+
+    # Facts
+
+    def saw(self, squares: Sequence[Square]) -> None:
+        self._fact(lambda pilot: pilot.saw(squares))
+
+    def opened(self, survey: Survey, timing: Timing) -> None:
+        self._fact(lambda pilot: pilot.opened(survey, timing))
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        self._fact(lambda pilot: pilot.moved(here, left, rate))
+
+    def done(self, here: Open, left: Left) -> None:
+        self._fact(lambda pilot: pilot.done(here, left))
+
+    def _fact(self, fact: Fact) -> None:
+        self._story.append(fact)
+        if not self.stale:
+            fact(self.pilot)
+
+    def exposed(
+        self,
+        hole: str,
+        time: float,
+        *,
+        patch: str,
+        shots: int,
+        expected: float | None = None,
+        of: str = "",
+    ) -> None:
+        """A hole was exposed, of which so much was expected when that was decided."""
+        taken = self._taken[hole] = _Taken(hole, time, patch, shots, expected, of)
+        self._story.append(taken)
+        self._watch(taken, time)
+        if not self.stale:
+            self.pilot.exposed(hole)
+
+    # Scores
+
+    def shots(self, hole: str) -> int | None:
+        """How many shots of a hole were taken; None if it was not exposed."""
+        return self._taken[hole].shots if hole in self._taken else None
+
+    @property
+    def missing(self) -> int:
+        """How many shots have no score."""
+        return sum(taken.shots for taken in self._taken.values()) - len(self.values)
+
+    def scored(self, shot: Shot, values: Mapping[str, float | None], time: float) -> None:
+        """What was measured of a shot arrived."""
+        self.values[shot] = values
+        came = _Came(shot, time)
+        self._story.append(came)
+        self._watch(came, time)
+        if self.stale or self.deaf:
+            return
+        reward = self.worth(shot)
+        if reward is not None and not self.guard.quarantined(_name(shot)):
+            self.pilot.scored([self._told(came, reward)])
+
+    def corrected(self, shot: Shot, values: Mapping[str, float | None]) -> None:
+        """What was measured of a shot was something else."""
+        self.values[shot] = values
+        self.stale = True
+
+    def acknowledged(self, time: float) -> None:
+        """A person has seen to the instrument: the fault is over."""
+        done = _Acknowledged()
+        self._story.append(done)
+        self._watch(done, time)
+
+    def aim(self, make: Callable[[], Pilot], reward: Reward) -> None:
+        """Scores are worth something else, from the start."""
+        self._make, self.reward, self.stale = make, reward, True
+
+    def worth(self, shot: Shot) -> float | None:
+        """The reward of a shot; None where there is none, or nothing to learn from it."""
+        try:
+            return self.reward(self.score(shot))
+        except ValueError:
+            return None
+
+    def score(self, shot: Shot) -> Score:
+        """What was measured of a shot."""
+        known, exposed_at = self.values[shot], self._taken[shot[0]].time
+        return Score(*shot, known.get("ctf"), known.get("particles"), exposed_at, exposed_at)
+
+    def _told(self, came: _Came, reward: float) -> Scored:
+        waited = max(came.time - self._taken[came.shot[0]].time, 0.0)
+        return Scored(*came.shot, reward, waited)
+
+    # The guard
+
+    def _watch(self, what: _Taken | _Came | _Acknowledged, time: float) -> None:
+        """Let the guard see it, and take note of what it says."""
+        for alarm in self._seen(self.guard, what):
+            begins = alarm.until is None
+            self.notes.append(Note(time, "alarm" if begins else "all clear", alarm.message))
+            self.stale |= alarm.kind == "fault"
+        if isinstance(what, _Came):
+            self._note_score(what)
+
+    def _note_score(self, came: _Came) -> None:
+        hole, reward = came.shot[0], None
+        try:
+            reward = self.reward(self.score(came.shot))
+        except ValueError as error:
+            self.notes.append(Note(came.time, "refused", str(error), hole))
+        if reward is not None and self.guard.quarantined(_name(came.shot)):
+            why = "taken while the instrument was at fault"
+            self.notes.append(Note(came.time, "held back", why, hole, reward))
+
+    def _seen(self, guard: Guard, what: _Taken | _Came | _Acknowledged) -> Iterator[Alarm]:
+        if isinstance(what, _Taken):
+            chance = self._chance(what)
+            for k in range(what.shots):
+                yield from guard.exposed(_name((what.hole, k)), patch=what.patch, chance=chance)
+        elif isinstance(what, _Came):
+            reward, coins = self.worth(what.shot), self.reward.family == "logistic"
+            good = None if reward is None else reward > 0.0 or not coins
+            yield from guard.scored(_name(what.shot), good=good)
+        else:
+            yield from guard.acknowledge()
+
+    def _chance(self, taken: _Taken) -> float:
+        """The chance of a shot to be good, as it was expected; 0 where nothing was."""
+        expected = taken.expected
+        known = expected is not None and isfinite(expected) and taken.of == str(self.reward)
+        if not known or self.reward.family != "logistic":
+            return 0.0
+        assert expected is not None
+        return min(max(expected / taken.shots, 0.0), 1.0)
+
+    # Telling again
+
+    def retell(self) -> None:
+        """Tell a new guard and a new pilot everything, with scores as they are known now."""
+        self.guard = Guard()
+        for one in self._story:
+            if not callable(one):
+                list(self._seen(self.guard, one))
+        self.pilot, self.stale = self._make(), False
+        waiting: list[Scored] = []
+        for one in self._story:
+            if isinstance(one, _Taken):
+                self.pilot.exposed(one.hole)
+            elif isinstance(one, _Came):
+                reward = self.worth(one.shot)
+                if reward is not None and not self.guard.quarantined(_name(one.shot)):
+                    waiting.append(self._told(one, reward))
+            elif callable(one):
+                # What is learned at once is learned quicker than one by one.
+                if waiting:
+                    self.pilot.scored(waiting)
+                    waiting = []
+                one(self.pilot)
+        if waiting:
+            self.pilot.scored(waiting)
+
+    def trial(self) -> "Learning":
+        """A copy for pretending: its pilot learns what is told, and its guard raises no alarm."""
+        trial = copy(self)
+        trial.pilot, trial.guard = deepcopy(self.pilot), Guard(silent=10**9)
+        trial._story, trial._taken, trial.notes = [], {}, []
+        return trial
+
+    def snapshot(self) -> dict[str, Any]:
+        """What makes it quick to be here again: `restore`."""
+        return {"stale": self.stale, "pilot": None if self.stale else self.pilot.state()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Be where `snapshot` was taken, after the same was told to a deaf one."""
+        self.deaf, self.stale = False, bool(saved["stale"])
+        if self.stale:
+            return
+        if saved["pilot"] is None:
+            guard = self.guard
+            self.retell()
+            self.guard = guard
+        else:
+            self.pilot.restore(saved["pilot"])
+
+
+def _name(shot: Shot) -> str:
+    return f"{shot[0]} shot {shot[1]}"
