@@ -1,6 +1,6 @@
 """The microscope as the autopilot sees it: survey, move, expose, collect scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -68,6 +68,8 @@ class Score:
         How many particles were picked; None where picking was not done.
     exposed_at, arrived_at
         Seconds on the microscope's clock.
+    more
+        What else is known of the shot or was measured of it, by name.
     """
 
     hole: str
@@ -76,6 +78,7 @@ class Score:
     particles: float | None
     exposed_at: float
     arrived_at: float
+    more: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 class Microscope(Protocol):

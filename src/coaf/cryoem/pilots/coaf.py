@@ -192,7 +192,7 @@ class CoafPilot:
 
     def _learn_entry(self, seconds: float) -> None:
         timing = self.times.timing
-        share = timing.move / timing.enter if timing.enter > 0.0 else 1.0
+        share = min(timing.move / timing.enter, 1.0) if timing.enter > 0.0 else 1.0  # rounded
         self.times.learn("move", share * seconds)
         self.times.learn("focus", (1.0 - share) * seconds)
 
