@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.index import Mean
-from coaf.bandit.latency import Setup
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.rates.memory_root import MemoryRoot
@@ -33,19 +31,22 @@ from coaf.cryoem.pilots.prediction import (
     prediction_features,
     typical_patches,
 )
-from coaf.cryoem.recorded.recording import Recording, Times, read_recording
+from coaf.cryoem.recorded.reading import read_recording
+from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import HOUR, PLAYERS, Player, play_orders
+from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 
 RESULTS = Path(__file__).parents[1] / "docs" / "replay_results.md"
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cryorl-aldolase"
 ROWS = [
-    ("paper's times, 3.8 Å", 3.8, Times()),
-    ("paper's times, 6 Å", 6.0, Times()),
-    ("slow stage, 3.8 Å", 3.8, Times(10.0, 95.0, 91.0)),
-    ("slow stage, 6 Å", 6.0, Times(10.0, 95.0, 91.0)),
+    ("paper's times, 3.8 Å", 3.8, Seconds()),
+    ("paper's times, 6 Å", 6.0, Seconds()),
+    ("slow stage, 3.8 Å", 3.8, Seconds(10.0, 95.0, 91.0)),
+    ("slow stage, 6 Å", 6.0, Seconds(10.0, 95.0, 91.0)),
 ]
 DELAYS: tuple[Any, ...] = ("none", 45.0, "measured")
 FIRST = 700  # seed of the simulated grids, which nothing was fitted to
@@ -67,20 +68,20 @@ def own_only(predicted: FloatArray, cut: float) -> FloatArray:
     return prediction_features(predicted, cut)[:, :1]
 
 
-def _typical(cut: float, times: Times) -> Any:
-    return typical_patches(cut, Setup(*times))
+def _typical(cut: float, times: Seconds) -> Any:
+    return typical_patches(cut, times.latency())
 
 
-def _own(cut: float, times: Times) -> Stepwise:
+def _own(cut: float, times: Seconds) -> Stepwise:
     scale = (DOUBT * (SPREAD[0] + SPREAD[1]), DOUBT * SPREAD[2])
     return Stepwise(Nested(1, centre=(CENTRE[0] + CENTRE[1], CENTRE[2]), scale=scale))
 
 
-def _vague(cut: float, times: Times) -> Stepwise:
+def _vague(cut: float, times: Seconds) -> Stepwise:
     return Stepwise(Nested(2, scale=5.0))
 
 
-def _no_typical(cut: float, times: Times) -> Stepwise:
+def _no_typical(cut: float, times: Seconds) -> Stepwise:
     return Stepwise(prediction_belief())
 
 
@@ -88,23 +89,23 @@ def _nested(effects: tuple[float, ...]) -> Nested:
     return Nested(2, centre=CENTRE, scale=tuple(DOUBT * s for s in SPREAD), effects=effects)
 
 
-def _patches_only(cut: float, times: Times) -> Stepwise:
+def _patches_only(cut: float, times: Seconds) -> Stepwise:
     return Stepwise(_nested(EFFECTS[1:]), expect=_typical(cut, times))
 
 
-def _no_groups(cut: float, times: Times) -> Stepwise:
+def _no_groups(cut: float, times: Seconds) -> Stepwise:
     return Stepwise(_nested(()), expect=_typical(cut, times))
 
 
-def _blind(cut: float, times: Times) -> Stepwise:
+def _blind(cut: float, times: Seconds) -> Stepwise:
     return Blind(prediction_belief(), expect=_typical(cut, times))
 
 
-def _whole(cut: float, times: Times) -> COAF:
+def _whole(cut: float, times: Seconds) -> COAF:
     return COAF(belief=prediction_belief(), index=Mean(), rate=MemoryRoot())
 
 
-def _optimistic(cut: float, times: Times) -> COAF:
+def _optimistic(cut: float, times: Seconds) -> COAF:
     return COAF(belief=prediction_belief(), rate=MemoryRoot())
 
 
@@ -122,14 +123,14 @@ ABLATIONS: dict[str, Player] = {
 
 
 def rates(
-    recording: Recording, player: Player, row: tuple[str, float, Times], delay: Any, orders: range
+    recording: Recording, player: Player, row: tuple[str, float, Seconds], delay: Any, orders: range
 ) -> FloatArray:
     _, cut, times = row
     passes = play_orders(recording, player, orders, seed=0, cut=cut, times=times, delay=delay)
     return np.array([HOUR * one.good / one.seconds for one in passes])
 
 
-def _task(task: tuple[Recording, Player, tuple[str, float, Times], Any, range]) -> FloatArray:
+def _task(task: tuple[Recording, Player, tuple[str, float, Seconds], Any, range]) -> FloatArray:
     return rates(*task)
 
 
@@ -155,11 +156,11 @@ def real_part(recording: Recording, orders: int, ablations: int, run: Run) -> li
     found = iter(run(tasks))
     rows = []
     for row in ROWS:
-        good, args = recording.good(row[1]), (recording.starts, row[2])
+        asked = (recording, GoodBelow(row[1]))
         ends = [
-            best_fixed_cut(recording.predicted, good, *args),
-            calibrated(recording.predicted, good, *args),
-            clairvoyant(good, *args),
+            best_fixed_cut(*asked, "prediction", row[2]),
+            calibrated(*asked, "prediction", row[2]),
+            clairvoyant(*asked, row[2]),
         ]
         cells = [shown(next(found)) for _ in names]
         rows.append([row[0], *cells, *(f"{HOUR * end:.1f}" for end in ends)])
@@ -186,13 +187,10 @@ def real_part(recording: Recording, orders: int, ablations: int, run: Run) -> li
 
 def simulated_part(grids: int, run: Run) -> list[str]:
     recordings = []
-    with TemporaryDirectory() as folder:
-        for seed in range(FIRST, FIRST + grids):
-            simulator = Simulator(seed, pixels=False, prediction=True, delay="none")
-            holes, truth = record(simulator, Path(folder))
-            whole = read_recording(holes=holes, truth=truth)
-            some = np.random.default_rng(seed).permutation(len(whole.patches))[:80]
-            recordings.append(whole.part(some.tolist()))
+    for seed in range(FIRST, FIRST + grids):
+        whole = record(Simulator(seed, pixels=False, prediction=True, delay="none"))
+        some = np.random.default_rng(seed).permutation(len(whole.patches))[:80]
+        recordings.append(whole.part(some.tolist()))
     players = {"COAF as printed": PLAYERS["coaf-paper"], **ABLATIONS}
     tasks = [
         (recording, player, row, "none", range(1))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import coaf
 from coaf.cli import app
 from coaf.cryoem.pilots.catalogue import POLICIES
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 
@@ -64,9 +65,8 @@ def test_run_says_what_was_wrong(tmp_path: Path, options: list[str], said: str) 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recording")
-    record(Simulator(3, squares=2, pixels=False, prediction=True), folder)
-    return folder
+    recording = record(Simulator(3, squares=2, pixels=False, prediction=True))
+    return write_recording(recording, tmp_path_factory.mktemp("recording"))
 
 
 def test_replay_prints_json(recording: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coaf.bandit.kept import place
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 
@@ -61,9 +62,8 @@ def interrupt(*command: str, after: str, times: int = 1) -> tuple[int, str, str]
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recording")
-    record(Simulator(3, squares=2, pixels=False, prediction=True), folder)
-    return folder
+    recording = record(Simulator(3, squares=2, pixels=False, prediction=True))
+    return write_recording(recording, tmp_path_factory.mktemp("recording"))
 
 
 BEGIN_AGAIN = (

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from coaf.cli import app
 from coaf.cli.terminal import plain, say
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 
@@ -140,9 +141,8 @@ def test_help_is_whole_in_fifty_columns(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recording")
-    record(Simulator(3, squares=2, pixels=False, prediction=True), folder)
-    return folder
+    recording = record(Simulator(3, squares=2, pixels=False, prediction=True))
+    return write_recording(recording, tmp_path_factory.mktemp("recording"))
 
 
 def replayed(recording: Path, **environment: str) -> tuple[str, str]:

@@ -7,9 +7,14 @@ from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
 from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
 from coaf.cryoem.pilot import Choice, Left, Pilot
 from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.recorded.build import build_recording
+from coaf.cryoem.recorded.columns import Column, RecordingError
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
-from coaf.cryoem.recorded.recording import Recording, read_recording
+from coaf.cryoem.recorded.reading import read_recording
+from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import replay
+from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_reward
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.session.guard import Alarm, Guard
@@ -35,6 +40,7 @@ __all__ = [
     "Alarm",
     "Choice",
     "CoafPilot",
+    "Column",
     "Combined",
     "Feedback",
     "GoodBelow",
@@ -52,7 +58,9 @@ __all__ = [
     "RecordedMicroscope",
     "Recording",
     "Rehearsal",
+    "RecordingError",
     "Score",
+    "Seconds",
     "Session",
     "Shot",
     "Simulator",
@@ -60,6 +68,7 @@ __all__ = [
     "Survey",
     "Timing",
     "World",
+    "build_recording",
     "check_microscope",
     "collect",
     "find_holes",
@@ -73,4 +82,5 @@ __all__ = [
     "replay",
     "square_features",
     "write_mrc",
+    "write_recording",
 ]

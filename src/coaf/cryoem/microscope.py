@@ -1,6 +1,6 @@
 """The microscope as the autopilot sees it: survey, move, expose, collect scores."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, runtime_checkable
 
@@ -69,6 +69,8 @@ class Score:
         How many particles were picked; None where picking was not done.
     exposed_at, arrived_at
         Seconds on the microscope's clock.
+    more
+        What else is known of the shot or was measured of it, by name.
     """
 
     hole: str
@@ -77,6 +79,7 @@ class Score:
     particles: float | None
     exposed_at: float
     arrived_at: float
+    more: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 class NotExposedError(OSError):

@@ -1,46 +1,100 @@
 """A recorded grid behind the microscope's verbs."""
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from coaf.cryoem.checks.microscope import check_microscope
+from coaf.cryoem.microscope import Score
+from coaf.cryoem.recorded.columns import MEASURED
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
-from coaf.cryoem.recorded.recording import Recording, Times, read_recording
+from coaf.cryoem.recorded.recording import Recording
+from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
+from cryoem.recorded.recordings import NAN, small
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    folder: Path = tmp_path_factory.mktemp("grid")
-    record(Simulator(4, squares=3, pixels=False, prediction=True, delay="none"), folder)
-    return read_recording(folder)
+def recording() -> Recording:
+    return record(Simulator(4, squares=3, pixels=False, prediction=True, delay="none"))
+
+
+def bare(recording: Recording) -> Recording:
+    """The same, with nothing known before exposure and no positions."""
+    n = len(recording.holes)
+    nowhere = np.full(n, NAN)
+    return replace(recording, described=MEASURED, known=np.zeros((n, 0)), x=nowhere, y=nowhere)
 
 
 @pytest.mark.parametrize("delay", ["none", 45.0, "measured"])
-def test_it_keeps_the_contract(recording: Recording, delay: float) -> None:
-    check_microscope(lambda: RecordedMicroscope(recording, delay=delay))
+@pytest.mark.parametrize("shots", [1, 3])
+def test_it_keeps_the_contract(delay: float, shots: int) -> None:
+    held = record(Simulator(4, squares=3, pixels=False, shots=shots))
+    check_microscope(lambda: RecordedMicroscope(held, delay=delay))
+    check_microscope(lambda: RecordedMicroscope(bare(held), delay=delay))
 
 
-def test_scores_are_those_recorded(recording: Recording) -> None:
-    microscope = RecordedMicroscope(recording, times=Times(10.0, 95.0, 91.0))
+def test_holes_of_which_too_little_is_known_are_counted_and_not_offered() -> None:
+    """Of the hand-made one, h4 was never exposed, and the ice of h5, alone in s2, is not known."""
+    check_microscope(lambda: RecordedMicroscope(small()))
+    microscope = RecordedMicroscope(small())
+    assert [square.name for square in microscope.squares()] == ["s1"]
+    survey = microscope.survey("s1")
+    assert [(p.name, [h.name for h in p.holes]) for p in survey.patches] == [
+        ("p1", ["h1", "h2"]),
+        ("p2", ["h3"]),
+    ]
+    assert survey.excluded == {"never exposed": 1}
+    assert microscope.feature_names == ("ice",)
+    assert survey.features["p1"].tolist() == [[20.0], [30.0]]
+    assert [(h.x, h.y, h.shots) for h in survey.patches[0].holes] == [(0.0, 0.0, 3), (2.0, 0.0, 2)]
+    known = small().known.copy()
+    known[2] = NAN
+    survey = RecordedMicroscope(replace(small(), known=known)).survey("s1")
+    assert survey.excluded == {"never exposed": 1, "features that are no numbers": 1}
+
+
+def test_shots_take_their_time_and_are_scored_one_by_one() -> None:
+    microscope = RecordedMicroscope(small())
+    patch = microscope.survey("s1").patches[0]
+    assert microscope.clock == 2 * 12.0
+    assert microscope.move(patch) == 50.0
+    assert microscope.expose(patch.holes[0]) == 6.0 + 2 * 4.0
+    assert microscope.expose(patch.holes[1]) == 6.0 + 4.0
+    more = {"defocus": -1.5}
+    assert microscope.collect() == [
+        Score("h1", 0, 3.0, 100.0, 80.0, 80.0, more),
+        Score("h1", 1, 5.0, 50.0, 84.0, 84.0, more),
+        Score("h1", 2, None, None, 88.0, 88.0, more),
+        Score("h2", 0, 3.5, 80.0, 94.0, 94.0, more),
+        Score("h2", 1, 3.6, None, 98.0, 98.0, more),
+    ]
+    assert microscope.timing.hole(3) == 14.0
+
+
+def test_seconds_may_be_others_than_those_recorded(recording: Recording) -> None:
+    microscope = RecordedMicroscope(recording, seconds=Seconds(10.0, 95.0, 91.0))
     survey = microscope.survey(microscope.squares()[0].name)
     assert microscope.clock == pytest.approx(10.0 * len(survey.patches))
-    patch = survey.patches[0]
-    microscope.move(patch)
-    for hole in patch.holes:
-        microscope.expose(hole)
-    assert microscope.clock == pytest.approx(
-        10.0 * len(survey.patches) + 95.0 + 91.0 * len(patch.holes)
-    )
-    scores = {score.hole: score.ctf for score in microscope.collect()}
-    truth = dict(zip(recording.names, recording.ctf.tolist(), strict=True))
-    assert set(scores) == {hole.name for hole in patch.holes}
-    for name, ctf in scores.items():
-        assert ctf is None if np.isnan(truth[name]) else ctf == truth[name]
+    assert microscope.move(survey.patches[0]) == 95.0
+    assert microscope.expose(survey.patches[0].holes[0]) == pytest.approx(91.0)
+    with pytest.raises(ValueError, match="survey is 0"):
+        RecordedMicroscope(recording, seconds=Seconds(0.0))
+
+
+def test_without_positions_holes_stand_apart(recording: Recording) -> None:
+    microscope = RecordedMicroscope(bare(recording))
+    squares = microscope.squares()
+    surveys = [microscope.survey(square.name) for square in squares]
+    holes = [hole for survey in surveys for patch in survey.patches for hole in patch.holes]
+    assert len({(hole.x, hole.y) for hole in holes}) == len(holes) == len(recording.holes)
+    assert len({(square.x, square.y) for square in squares}) == len(squares)
+    assert microscope.feature_names == ()
+    assert all(rows.shape[1] == 0 for survey in surveys for rows in survey.features.values())
 
 
 def test_a_session_runs_on_it(recording: Recording) -> None:
@@ -48,4 +102,11 @@ def test_a_session_runs_on_it(recording: Recording) -> None:
     session = collect(RecordedMicroscope(recording), "coaf", hours=0.5, explore=0.0)
     told = session.summary()
     assert told["hours"] <= 0.5
-    assert 0 < told["good"] <= recording.good(3.8).sum()
+    assert 0 < told["good"] <= recording.worth(GoodBelow(3.8)).rewards.sum()
+
+
+def test_taking_all_needs_no_columns(recording: Recording) -> None:
+    session = collect(RecordedMicroscope(bare(recording)), "take-all", hours=100.0, explore=0.0)
+    told = session.summary()
+    assert told["exposed"] == len(recording.holes)
+    assert told["good"] == recording.worth(GoodBelow(3.8)).rewards.sum()

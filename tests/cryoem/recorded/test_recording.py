@@ -1,205 +1,169 @@
-"""Reading a recorded grid: what is read, and what is said of files that cannot be."""
+"""The model of a recording: what it says of holes and shots, and what it refuses."""
 
-import math
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from coaf.cryoem.recorded.recording import RecordingError, read_recording
-
-
-def name(square: int, patch: int, hole: int, grid: str = "g_00001gr") -> str:
-    return f"{grid}_{square:05d}sq_v01_{patch:05d}hl_v01_{hole:05d}en-a"
-
-
-NAMES = [name(2, 1, 1), name(1, 7, 2), name(1, 7, 1), name(1, 3, 1)]
-
-
-def row(hole: str, ctf: object = 4.5) -> str:
-    return f"{hole},10.5,-3,{ctf},0.9"
+from coaf.cryoem.microscope import Score
+from coaf.cryoem.recorded.build import build_recording
+from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
+from coaf.cryoem.recorded.recording import Recording
+from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.simulator.simulator import Simulator
+from cryoem.recorded.recordings import recordings, same, small
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Four holes of three patches in two squares; rows of other levels stand among them."""
-    (tmp_path / "a_by_hl.txt").write_text("".join(f"{n} {4.0 + k}\n" for k, n in enumerate(NAMES)))
-    rows = ["g_00001gr,5,0,-1,-1", *(row(n, 3.0 + k) for k, n in enumerate(NAMES)), ""]
-    (tmp_path / "truth.csv").write_text("\n".join(rows))
-    return tmp_path
+def test_what_is_known_of_holes() -> None:
+    held = small()
+    assert held.columns == ("ice",)
+    assert held.column("ice").tolist()[:4] == [20.0, 30.0, 25.0, 90.0]
+    assert held.patch.tolist() == [0, 0, 1, 1, 2]
+    assert held.counts.tolist() == [3, 2, 1, 0, 1]
+    assert held.failed == 1
+    with pytest.raises(RecordingError, match=r"has no column 'ctf' known before .*there are: ice"):
+        held.column("ctf")
 
 
-def holes(folder: Path, text: str, encoding: str = "utf-8") -> None:
-    (folder / "a_by_hl.txt").write_text(text, encoding=encoding)
+def test_scores_of_a_hole_are_its_shots_in_order() -> None:
+    held = small()
+    assert held.scores(1) == [
+        Score("h2", 1, 3.5, 80.0, 25.0, 25.0, {"defocus": -1.5}),
+        Score("h2", 3, 3.6, None, 29.0, 29.0, {"defocus": -1.5}),
+    ]
+    assert held.scores(0)[2].ctf is None
+    assert held.scores(3) == []
 
 
-def truth(folder: Path, *rows: str, file: str = "truth.csv") -> None:
-    (folder / file).write_text("\n".join(rows) + "\n")
+def test_worth_sums_shots_and_counts_what_has_no_value() -> None:
+    held = small()
+    assert held.worth(GoodBelow(3.8)).rewards.tolist() == [1.0, 2.0, 0.0, 0.0, 0.0]
+    assert held.worth(GoodBelow(3.8)).missing == 0
+    assert held.worth(GoodBelow(3.8, failed="missing")).missing == 1
+    picked = held.worth(Particles(scale=1.0))
+    assert picked.rewards.tolist() == [150.0, 80.0, 10.0, 0.0, 20.0]
+    assert picked.missing == 2
 
 
-def test_holes_stand_patch_after_patch(folder: Path) -> None:
-    recording = read_recording(folder)
-    assert recording.names == (NAMES[3], NAMES[2], NAMES[1], NAMES[0])
-    assert recording.predicted.tolist() == [7.0, 6.0, 5.0, 4.0]
-    assert recording.ctf.tolist() == [6.0, 5.0, 4.0, 3.0]
-    assert set(recording.x) == {10.5}
-    assert set(recording.y) == {-3.0}
-    assert recording.starts.tolist() == [0, 1, 3, 4]
-    assert len(set(recording.squares)) == 2
-    assert recording.squares[0] == recording.squares[1] != recording.squares[2]
-    assert [path.name for path in recording.files] == ["a_by_hl.txt", "truth.csv"]
-    assert recording.good(4.5).tolist() == [0.0, 0.0, 1.0, 1.0]
-    assert recording.good(4.0).tolist() == [0.0, 0.0, 0.0, 1.0], "good is below the cut"
-
-
-def test_some_patches_are_a_recording_of_their_own(folder: Path) -> None:
-    part = read_recording(folder).part([2, 1])
-    assert part.names == (NAMES[0], NAMES[2], NAMES[1])
+def test_some_patches_are_a_recording_of_their_own() -> None:
+    part = small().part([2, 0])
+    assert part.holes == ("h5", "h1", "h2")
     assert part.starts.tolist() == [0, 1, 3]
-    assert part.ctf.tolist() == [3.0, 5.0, 4.0]
-    assert len(part.patches) == len(part.squares) == 2
+    assert (part.patches, part.squares) == (("p3", "p1"), ("s2", "s1"))
+    assert part.shots.hole.tolist() == [0, 1, 1, 1, 2, 2]
+    assert part.shots.when.tolist() == [300.0, 10.0, 14.0, 18.0, 25.0, 29.0]
+    with pytest.raises(RecordingError, match="hole 'h1' is there more than once"):
+        small().part([0, 0])
 
 
-def test_the_same_number_elsewhere_is_another_square_and_patch(folder: Path) -> None:
-    both = [name(1, 1, 1, "g_00001gr"), name(1, 1, 1, "g_00002gr")]
-    holes(folder, f"{both[0]} 4\n{both[1]} 5\n")
-    truth(folder, *map(row, both))
-    recording = read_recording(folder)
-    assert len(set(recording.patches)) == len(set(recording.squares)) == 2
+def test_policies_can_be_tried_on_holes_that_were_seen_whole_and_exposed() -> None:
+    held = small()
+    assert held.playable().holes == ("h1", "h2", "h3")  # h4 has no shots, and h5 no ice
+    assert held.playable().patches == ("p1", "p2")
+    whole = held.part([0])
+    assert whole.playable() is whole
+    with pytest.raises(RecordingError, match=r"no hole of recording 'small' has both .*\(ice\)"):
+        held.part([2]).playable()
 
 
-@pytest.mark.parametrize("text", ["100000", "100000.0", "nan", "NaN", "inf", "", " ", "1e6"])
-def test_a_hole_without_a_fit_is_counted_and_not_good(folder: Path, text: str) -> None:
-    truth(folder, row(NAMES[0], text), *map(row, NAMES[1:]))
-    recording = read_recording(folder)
-    assert recording.failed == 1
-    assert math.isnan(recording.ctf[3])
-    assert recording.good(1e9).tolist() == [1.0, 1.0, 1.0, 0.0]
+@settings(max_examples=60, deadline=None)
+@given(recordings(), st.randoms(use_true_random=False))
+def test_patches_can_be_taken_apart_and_put_together(held: Recording, luck: Any) -> None:
+    order = list(range(len(held.patches)))
+    luck.shuffle(order)
+    mixed = held.part(order)
+    assert mixed.patches == tuple(held.patches[p] for p in order)
+    assert same(mixed.part([order.index(p) for p in range(len(order))]), held)
+    for i, hole in enumerate(mixed.holes):
+        assert repr(mixed.scores(i)) == repr(held.scores(held.holes.index(hole)))  # NaN == NaN
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("-3.5", r"truth\.csv, line 2: CTFMaxRes is -3\.5 Å; it must be above 0"),
-        ("0", r"truth\.csv, line 2: CTFMaxRes is 0 Å; it must be above 0"),
-        ("-inf", r"line 2: CTFMaxRes is -inf Å; it must be above 0"),
-        ("good", r"truth\.csv, line 2: CTFMaxRes is 'good'; it must be a number"),
-    ],
-)
-def test_a_ctf_that_cannot_be(folder: Path, text: str, message: str) -> None:
-    truth(folder, "other,1,2,3,4", row(NAMES[0], text), *map(row, NAMES[1:]))
-    for given in (None, folder / "truth.csv"):
-        with pytest.raises(RecordingError, match=message):
-            read_recording(folder, truth=given)
+def test_nothing_can_be_written_to() -> None:
+    held = small()
+    for array in (held.starts, held.x, held.known, held.shots.hole, held.shots.values["ctf"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
 
 
-def test_rows_of_the_truth_that_cannot_be(folder: Path) -> None:
-    path = folder / "truth.csv"
-    truth(folder, f"{NAMES[0]},1,2")
-    with pytest.raises(RecordingError, match=r"line 1: expected name, x, y, CTFMaxRes, confidence"):
-        read_recording(folder, truth=path)
-    truth(folder, f"{NAMES[0]},1,left,3,4")
-    with pytest.raises(RecordingError, match=r"line 1: a position is 'left'; it must be a number"):
-        read_recording(folder, truth=path)
-    truth(folder, *map(row, NAMES), "", row(NAMES[1]))
-    with pytest.raises(RecordingError, match=rf"line 6: hole {NAMES[1]} is there a second time"):
-        read_recording(folder, truth=path)
-
-
-def test_a_hole_without_truth_is_named(folder: Path) -> None:
-    truth(folder, *map(row, NAMES[:2]))
-    told = f"does not have the truth of 2 of 4 holes listed: {NAMES[2]} for one"
-    with pytest.raises(RecordingError, match=told):
-        read_recording(folder, truth=folder / "truth.csv")
-    with pytest.raises(RecordingError, match=r"truth\.csv has the truth of 2 of 4 holes"):
-        read_recording(folder)
+def shots_with(**values: Any) -> dict[str, Any]:
+    return {"shots": replace(small().shots, **values)}
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("wrong", "message"),
     [
-        ("justaname", r"line 3: expected a name and a prediction, got 'justaname'"),
-        (f"{NAMES[1]} 3 4", r"line 3: expected a name and a prediction"),
-        (f"{NAMES[1]} good", r"line 3: the prediction is 'good'; it must be a number"),
-        (f"{NAMES[1]} nan", r"line 3: the prediction is 'nan'; it must be a number"),
-        (f"{NAMES[1]} inf", r"line 3: the prediction is inf Å; it must be finite"),
-        (f"{NAMES[1]} 0", r"line 3: the prediction is 0\.0 Å; it must be finite and above 0"),
-        (f"{NAMES[1]} -2", r"line 3: the prediction is -2\.0 Å; it must be finite and above 0"),
-        (f"{NAMES[0]} 5", rf"line 3: hole {NAMES[0]} is there a second time"),
-        ("FoilHole_123_Data_4 5", r"line 3: 'FoilHole_123_Data_4' does not name a square, patch"),
-        (
-            "g_00001sq_v01_00002hl 5",
-            r"line 3: .* exposure, as \.\.\._00023sq_v01_00006hl_v01_00005en",
-        ),
+        ({"name": ""}, "the name of the recording is called ''; a name is text on one line"),
+        ({"holes": ()}, "recording 'small' has no holes"),
+        ({"holes": ("h1", "h1", "h3", "h4", "h5")}, "hole 'h1' is there more than once"),
+        ({"holes": ("h1 ", "h2", "h3", "h4", "h5")}, "a hole is called 'h1 '; .*without spaces"),
+        ({"holes": ("h\n1", "h2", "h3", "h4", "h5")}, r"a hole is called 'h\\n1'"),
+        ({"starts": [0, 2, 5]}, "starts for .3, 3, 3, 2. patches"),
+        ({"starts": [0, 2, 2, 5]}, "starts of recording 'small' must rise from 0 to its 5"),
+        ({"starts": [0, 2, 4, 6]}, "must rise from 0 to its 5 holes"),
+        ({"squares": ("s1", "s1")}, "one entry a patch"),
+        ({"grids": ("g", "G", "g")}, "square 's1' is in grids 'g' and 'G'; it lies in one"),
+        ({"x": np.zeros(4)}, r"x of recording 'small' has shape \(4,\); it must be \(5,\)"),
+        ({"known": np.full((5, 1), np.inf)}, "known of .* has infinite entries; NaN stands for"),
+        ({"described": {**MEASURED, "hole": Column("shot")}}, "'hole' needs no description"),
+        ({"described": {"ctf": Column("shot")}}, "'ctf' is 'shot'; it must be measured"),
+        ({"described": {"a": Column("after")}}, "'a' is 'after'; there are before, shot, meas"),  # type: ignore[arg-type]
+        ({"described": MEASURED, "known": np.zeros((5, 0))}, "described are .*'ctf', 'particles'"),
+        ({"seconds": Seconds(survey=0.0)}, "seconds of recording 'small': survey is 0.0"),
+        ({"provenance": {"by": "\ud800"}}, "provenance 'by' is no text that a file can hold"),
+        (shots_with(hole=np.array([0, 0, 0, 1, 1, 2, 5])), "must each name one of its holes"),
+        (shots_with(hole=np.array([1, 0, 0, 1, 1, 2, 4])), "must stand hole after hole"),
+        (shots_with(number=np.array([0, 1, 1, 1, 3, 0, 0])), "by number from 0 on"),
+        (shots_with(when=np.full(7, -1.0)), "when of recording 'small' is -1; give seconds since"),
+        (shots_with(when=np.zeros(6)), r"when has shape \(6,\); it must be \(7,\)"),
     ],
 )
-def test_lines_of_the_list_that_cannot_be(folder: Path, line: str, message: str) -> None:
-    holes(folder, f"{NAMES[0]} 4.0\n\n{line}\n")
-    with pytest.raises(RecordingError, match=r"a_by_hl\.txt, " + message):
-        read_recording(folder)
+def test_what_cannot_be(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordingError, match=message):
+        replace(small(), **wrong)
 
 
-def test_what_other_programs_write(folder: Path) -> None:
-    """A mark at the beginning, Windows' line ends, tabs and blank lines."""
-    text = "\r\n".join(f"{n}\t{4.0 + k}" for k, n in enumerate(NAMES))
-    (folder / "a_by_hl.txt").write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n\r\n")
-    rows = "\r\n".join(map(row, NAMES))
-    (folder / "truth.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
-    assert read_recording(folder).predicted.tolist() == [7.0, 6.0, 5.0, 4.0]
+@pytest.mark.parametrize(("column", "value"), [("ctf", 0.0), ("particles", -1.0)])
+def test_measurements_that_cannot_be(column: str, value: float) -> None:
+    values = {**small().shots.values, column: np.full(7, value)}
+    with pytest.raises(RecordingError, match=f"{column} of recording 'small' is {value:g}; "):
+        replace(small(), **shots_with(values=values))
 
 
-def test_a_file_that_is_no_text(folder: Path) -> None:
-    (folder / "a_by_hl.txt").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(RecordingError, match=r"cannot read .*a_by_hl\.txt"):
-        read_recording(folder)
-
-
-@pytest.mark.parametrize("text", ["", "\n \n"])
-def test_an_empty_list(folder: Path, text: str) -> None:
-    holes(folder, text)
-    with pytest.raises(RecordingError, match=r"a_by_hl\.txt lists no holes"):
-        read_recording(folder)
-
-
-def test_folders_that_are_not_as_they_should_be(folder: Path) -> None:
-    with pytest.raises(RecordingError, match="nowhere is not a folder"):
-        read_recording(folder / "nowhere")
-    with pytest.raises(RecordingError, match="is not a folder"):
-        read_recording(folder / "truth.csv")
-    with pytest.raises(RecordingError, match="give a folder, or the files with holes and truth"):
-        read_recording()
-    with pytest.raises(RecordingError, match="give a folder, or the file with the truth"):
-        read_recording(holes=folder / "a_by_hl.txt")
-    with pytest.raises(RecordingError, match=r"cannot read .*missing\.txt"):
-        read_recording(folder, holes=folder / "missing.txt")
-    with pytest.raises(RecordingError, match=r"cannot read .*missing\.csv"):
-        read_recording(folder, truth=folder / "missing.csv")
-    (folder / "b_by_hl.txt").write_text(f"{NAMES[0]} 9\n")
-    two = r"should hold one \*_by_hl\.txt, and has: a_by_hl\.txt, b_by_hl\.txt; name it: holes"
-    with pytest.raises(RecordingError, match=two):
-        read_recording(folder)
-    assert read_recording(folder, holes=folder / "b_by_hl.txt").predicted.tolist() == [9.0]
-    (folder / "a_by_hl.txt").unlink()
-    (folder / "b_by_hl.txt").unlink()
-    with pytest.raises(RecordingError, match="and has: none"):
-        read_recording(folder)
-
-
-def test_without_a_csv(folder: Path) -> None:
-    (folder / "truth.csv").unlink()
-    with pytest.raises(RecordingError, match="the truth of all holes: it has no CSV"):
-        read_recording(folder)
-
-
-def test_two_tables_may_agree_and_may_not_differ(folder: Path) -> None:
-    rows = [row(NAMES[0], "nan"), *map(row, NAMES[1:])]
-    truth(folder, *rows)
-    truth(folder, *reversed(rows), "more,1,2,3,4", file="other.csv")
-    truth(folder, f"{NAMES[0]},2021-03-02 11:51:50", file="zz_timestamps.csv")
-    assert read_recording(folder).failed == 1
-    truth(folder, row(NAMES[0], 9.0), *rows[1:], file="other.csv")
-    with pytest.raises(RecordingError, match=r"other\.csv and truth\.csv in .* differ; name one"):
-        read_recording(folder)
-    chosen = read_recording(folder, truth=folder / "other.csv")
-    assert chosen.ctf[3] == 9.0
-    assert np.isfinite(chosen.ctf).all()
+def test_a_session_becomes_a_recording() -> None:
+    """Holes surveyed and not exposed are there, without shots; what came last counts."""
+    microscope = Simulator(3, squares=2, pixels=False, delay="none", shots=2)
+    surveys = [microscope.survey(square.name) for square in microscope.squares()]
+    patch = surveys[0].patches[0]
+    microscope.move(patch)
+    for hole in patch.holes[:3]:
+        microscope.expose(hole)
+    scores = microscope.collect()
+    scores[0] = replace(scores[0], more={"thickness": 31.0})
+    corrected = replace(scores[1], ctf=100000.0)
+    recording = build_recording(
+        "today",
+        [*surveys, surveys[0]],
+        [*scores, corrected],
+        columns=microscope.feature_names,
+        seconds=Seconds(),
+        described={"thickness": Column("measured", "nm")},
+        grids={surveys[1].square: "other"},
+    )
+    every = [hole for survey in surveys for p in survey.patches for hole in p.holes]
+    assert recording.holes == tuple(hole.name for hole in every)
+    assert recording.counts.sum() == len(scores) == 6
+    assert set(recording.grids) == {"today", "other"}
+    assert recording.described["thickness"] == Column("measured", "nm")
+    assert recording.described["ice"] == Column("before")
+    assert recording.columns == microscope.feature_names
+    told = recording.scores(recording.holes.index(scores[0].hole))
+    assert told[0].more == {"thickness": 31.0}
+    assert told[0].exposed_at == scores[0].exposed_at
+    assert (told[0].ctf, told[1].ctf) == (scores[0].ctf, None)
+    stray = replace(scores[0], hole="elsewhere")
+    with pytest.raises(RecordingError, match="a shot is of hole 'elsewhere', which is not among"):
+        build_recording("x", surveys, [stray], columns=recording.columns, seconds=Seconds())

@@ -9,8 +9,11 @@ import pytest
 
 from coaf.bandit.policies.stepwise import Stepwise
 from coaf.cryoem.pilots.prediction import prediction_belief, prediction_features
-from coaf.cryoem.recorded.recording import Recording, RecordingError, Times, read_recording
+from coaf.cryoem.recorded.columns import RecordingError
+from coaf.cryoem.recorded.reading import read_recording
+from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import PLAYERS, Pass, Player, play, play_orders, replay, summarise
+from coaf.cryoem.recorded.seconds import Seconds
 from outside import DATA
 
 ALDOLASE = DATA / "cryorl-aldolase"
@@ -51,10 +54,10 @@ def real() -> Recording:
 
 
 def test_taking_all_is_the_ratio_by_hand(recording: Recording) -> None:
-    times = Times(10.0, 50.0, 6.0)
+    times = Seconds(10.0, 50.0, 6.0)
     found = play(recording, PLAYERS["take-all"], range(12), cut=4.0, times=times)
-    n = len(recording.names)
-    good = int((recording.ctf < 4.0).sum())  # NaN is not
+    n = len(recording.holes)
+    good = int((recording.shots.values["ctf"] < 4.0).sum())  # NaN is not
     assert found[:2] == (good, n)
     assert found.seconds == pytest.approx(12 * 60.0 + 6.0 * n)
     assert summarise([found])["good_per_hour"] == pytest.approx(good / found.seconds * 3600.0)
@@ -69,13 +72,13 @@ def test_what_is_printed(folder: Path, recording: Recording) -> None:
     assert list(found["policies"]) == list(PLAYERS)
     for told in found["policies"].values():
         assert {"good_per_hour", "good", "exposed", "hours"} <= set(told)
-        assert 0 <= told["good"] <= told["exposed"] <= len(recording.names)
+        assert 0 <= told["good"] <= told["exposed"] <= len(recording.holes)
         assert told["good_per_hour"] <= found["yardsticks"]["clairvoyant"] + 1e-9
     take_all = found["policies"]["take-all"]
     assert take_all["standard_error"] == pytest.approx(0.0, abs=1e-12), "whatever the order"
     assert {"clairvoyant", "best_fixed_cut"} <= set(found["yardsticks"])
     assert found["yardsticks"]["best_fixed_cut"] >= take_all["good_per_hour"] - 1e-9
-    assert (found["data"]["holes"], found["data"]["patches"]) == (len(recording.names), 12)
+    assert (found["data"]["holes"], found["data"]["patches"]) == (len(recording.holes), 12)
     assert (found["data"]["squares"], found["data"]["without_fit"]) == (3, 1)
     assert json.loads(json.dumps(found)) == found
 
@@ -112,12 +115,12 @@ def test_a_score_not_in_at_the_next_hole_is_late(
     """Holes take 91 s here: half of that is one hole too late, not none."""
     made: list[Stepwise] = []
 
-    def make(cut: float, times: Times) -> Stepwise:
+    def make(cut: float, times: Seconds) -> Stepwise:
         made.append(Stepwise(prediction_belief()))
         return made[0]
 
     player = Player(prediction_features, make)
-    play(recording, player, range(4), cut=6.0, times=Times(10.0, 95.0, 91.0), delay=delay)
+    play(recording, player, range(4), cut=6.0, times=Seconds(10.0, 95.0, 91.0), delay=delay)
     assert made[0].lag == lag
 
 
@@ -153,7 +156,7 @@ def test_no_grid_there(tmp_path: Path) -> None:
 
 def test_the_real_grid(real: Recording) -> None:
     """Take-all, the best cut and the limit as known to 0.1; COAF over six orders beats any cut."""
-    assert (len(real.names), len(real.patches)) == (1197, 60)
+    assert (len(real.holes), len(real.patches)) == (1197, 60)
     found = replay(ALDOLASE, policies=["take-all", "coaf"], orders=6, workers=1)
     assert found["policies"]["take-all"]["good_per_hour"] == pytest.approx(69.5, abs=0.1)
     assert found["yardsticks"]["best_fixed_cut"] == pytest.approx(136.4, abs=0.1)

@@ -1,9 +1,6 @@
 """The simulated grid: like the real one on average, the same by seed, and made as it says."""
 
-import csv
-import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ import pytest
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.simulator.conditions import World, expected_resolution, resolution, thickness_loss
 from coaf.cryoem.simulator.grid import make_grid, make_square
-from coaf.cryoem.simulator.record import NO_FIT, record
+from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import MAINTENANCE, LearnedTiming, Timing
 from grid_statistics import between, describe, intraclass, ranking, tabulate
@@ -282,23 +279,24 @@ def test_the_hole_finders_mistakes_reach_the_survey() -> None:
     assert failed[clean] < 0.01 * holes[clean]
 
 
-def test_a_recording_holds_what_the_simulator_would_give(tmp_path: Path) -> None:
-    simulator = quick(4, squares=5, prediction=True)
-    holes, truth = record(simulator, tmp_path / "new")
-    told = dict(line.split() for line in holes.read_text().splitlines())
-    with truth.open() as file:
-        rows = {row[0]: row[1:] for row in csv.reader(file)}
-    assert list(told) == list(rows)
-    pattern = re.compile(r"\w+_\d{5}gr_\d{5}sq_v01_\d{5}hl_v01_\d{5}en-a")
-    assert all(pattern.fullmatch(name) for name in told)
-    for name, (_, _, ctf, confidence) in rows.items():
-        true = simulator.truth(name.removesuffix("-a"))
-        assert float(ctf) == pytest.approx(NO_FIT if true is None else true, abs=1e-5)
-        assert 0.0 <= float(confidence) <= 1.0
-    again = [path.read_bytes() for path in record(quick(4, squares=5, prediction=True), tmp_path)]
-    assert again == [holes.read_bytes(), truth.read_bytes()]
-    with pytest.raises(ValueError, match="prediction=True"):
-        record(quick(4, squares=1), tmp_path)
+def test_a_recording_holds_what_the_simulator_would_give() -> None:
+    simulator = quick(4, squares=5, prediction=True, shots=2)
+    recording = record(simulator)
+    surveys = [simulator.peek(square.name) for square in simulator.squares()]
+    patches = [patch for survey in surveys for patch in survey.patches]
+    assert recording.patches == tuple(patch.name for patch in patches)
+    assert recording.squares == tuple(patch.square for patch in patches)
+    assert recording.holes == tuple(hole.name for patch in patches for hole in patch.holes)
+    assert recording.columns == simulator.feature_names
+    shown = [survey.features[patch.name] for survey in surveys for patch in survey.patches]
+    assert np.array_equal(recording.known, np.concatenate(shown))
+    for i, hole in enumerate(hole for patch in patches for hole in patch.holes):
+        assert (recording.x[i], recording.y[i]) == (hole.x, hole.y)
+        told = [(score.ctf, score.particles) for score in recording.scores(i)]
+        assert told == [
+            (simulator.truth(hole.name, k), simulator.particles(hole.name, k)) for k in (0, 1)
+        ]
+    assert recording.seconds == (12.09, 51.99, 6.66, 4.0)
 
 
 def test_bad_settings_are_named() -> None:

@@ -1,6 +1,7 @@
 """A recorded grid behind the microscope's verbs: what was collected once is collected again."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,47 +9,61 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.cryoem.feedback import Delay, Feedback
 from coaf.cryoem.grid import Hole, Patch, Shot, Square
 from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.recorded.recording import Recording, Times
+from coaf.cryoem.recorded.recording import Recording
+from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.timing import Timing
 
-PIXEL = 0.01  # µm: recordings give offsets in pixels of the patch's image, of unknown size
-_APART = 100.0  # µm between patches, whose own positions are not recorded
+# µm: where positions are not known, patches stand in a row, and the holes of each in a column.
+_APART, _SPACING = 100.0, 2.0
 
 
 class RecordedMicroscope:
     """Drive over a recorded grid, with constant times and scores that may come late.
 
     A square is paid when it is opened: the survey of each of its patches. Names are those of the
-    recording. Positions are relative: of holes within their patch, as recorded, and of patches in
-    a row.
+    recording; the shots of a hole are counted from 0, in their order. Holes that were never
+    exposed, or lack a number known before exposure, are not offered, as nobody knows what they
+    would have given; surveys count them as excluded. Positions are made up where the recording
+    does not have them all.
 
     Parameters
     ----------
     recording
         What was collected.
-    times
-        Seconds to survey a patch, to move to it, and to expose a hole.
+    seconds
+        What things take; those of the recording unless given.
     delay, seed
         When scores arrive, as in `Feedback`.
+
+    Attributes
+    ----------
+    recording
+        The holes that are offered.
+    feature_names
+        The columns known before exposure, if there are any.
     """
 
-    feature_names = ("prediction",)
     upkeep = 0.0
 
     def __init__(
         self,
         recording: Recording,
         *,
-        times: Times = Times(),  # noqa: B008
+        seconds: Seconds | None = None,
         delay: Delay = "none",
         seed: int = 0,
     ) -> None:
-        self.recording, self.times = recording, times
+        self.recording = recording.playable()
+        self.seconds = recording.seconds if seconds is None else seconds.checked()
+        self.feature_names = recording.columns
         self.feedback = Feedback(delay, seed=seed)
         self._clock = 0.0
-        self._row = {name: i for i, name in enumerate(recording.names)}
-        self._patch = {name: i for i, name in enumerate(recording.patches)}
-        self._squares = tuple(dict.fromkeys(recording.squares))
+        self._counts = self.recording.counts.tolist()
+        self._row = {name: i for i, name in enumerate(self.recording.holes)}
+        self._patch = {name: i for i, name in enumerate(self.recording.patches)}
+        self._squares = tuple(dict.fromkeys(self.recording.squares))
+        self._excluded = _excluded(recording)
+        self._x, self._y = _places(self.recording)
         self._paid: set[str] = set()
         self._taken: set[str] = set()
         self._at: int | None = None
@@ -56,9 +71,9 @@ class RecordedMicroscope:
     @property
     def timing(self) -> Timing:
         """What to plan with."""
-        per_square = Counter(self.recording.squares)
-        patches = len(self.recording.patches) / len(per_square)
-        return Timing.constant(*self.times, patches=patches)
+        survey, move, expose, shot = self.seconds
+        patches = len(self.recording.patches) / len(self._squares)
+        return Timing.constant(survey, move, expose, shot=shot, patches=patches)
 
     @property
     def clock(self) -> float:
@@ -67,7 +82,11 @@ class RecordedMicroscope:
 
     def squares(self) -> list[Square]:
         """The squares of the recording; no atlas was kept."""
-        return [Square(name, _APART * k, 0.0) for k, name in enumerate(self._squares)]
+        of = np.array(self.recording.squares)[self.recording.patch]
+        return [
+            Square(name, float(self._x[of == name].mean()), float(self._y[of == name].mean()))
+            for name in self._squares
+        ]
 
     def survey(self, square: str) -> Survey:
         """Open a square; paid once."""
@@ -76,25 +95,24 @@ class RecordedMicroscope:
         inside = [i for i, name in enumerate(self.recording.squares) if name == square]
         if square not in self._paid:
             self._paid.add(square)
-            self._clock += self.times.survey * len(inside)
+            self._clock += self.seconds.survey * len(inside)
             self._at = None
         patches = tuple(self._as_patch(i) for i in inside)
-        features = {self.recording.patches[i]: self._features(i) for i in inside}
-        return Survey(square, patches, features)
+        features = {self.recording.patches[i]: self.recording.known[self._rows(i)] for i in inside}
+        excluded = {why: count for (of, why), count in self._excluded.items() if of == square}
+        return Survey(square, patches, features, excluded=excluded)
 
     def _rows(self, patch: int) -> range:
         return range(int(self.recording.starts[patch]), int(self.recording.starts[patch + 1]))
 
-    def _features(self, patch: int) -> FloatArray:
-        return self.recording.predicted[self._rows(patch), None]
-
     def _as_patch(self, patch: int) -> Patch:
-        held, x = self.recording, _APART * patch
+        held, rows = self.recording, self._rows(patch)
         holes = tuple(
-            Hole(held.names[i], x + PIXEL * float(held.x[i]), PIXEL * float(held.y[i]))
-            for i in self._rows(patch)
+            Hole(held.holes[i], float(self._x[i]), float(self._y[i]), shots=self._counts[i])
+            for i in rows
         )
-        return Patch(held.patches[patch], held.squares[patch], holes, x, 0.0)
+        x, y = float(self._x[rows].mean()), float(self._y[rows].mean())
+        return Patch(held.patches[patch], held.squares[patch], holes, x, y)
 
     def move(self, patch: Patch) -> float:
         """Go to a patch and focus."""
@@ -106,40 +124,56 @@ class RecordedMicroscope:
                 f"square {self.recording.squares[at]!r} is not open; survey it before moving there"
             )
         self._at = at
-        self._clock += self.times.move
-        return self.times.move
+        self._clock += self.seconds.move
+        return self.seconds.move
 
     def expose(self, hole: Hole) -> float:
-        """Take the one shot of a hole of this patch."""
+        """Take the shots of a hole of this patch."""
         if hole.name not in self._row:
             raise KeyError(f"the recording has no hole {hole.name!r}")
-        if self._at is None or self._row[hole.name] not in self._rows(self._at):
+        row = self._row[hole.name]
+        if self._at is None or row not in self._rows(self._at):
             raise ValueError(f"hole {hole.name!r} is not of the patch moved to last; move first")
         if hole.name in self._taken:
             raise ValueError(f"hole {hole.name!r} was exposed already")
         self._taken.add(hole.name)
-        self._clock += self.times.expose
-        self.feedback.submit(Shot(hole.name), self._clock)
-        return self.times.expose
+        began = self._clock
+        for shot in range(self._counts[row]):
+            self._clock = began + self.seconds.hole(shot + 1)
+            self.feedback.submit(Shot(hole.name, shot), self._clock)
+        return self._clock - began
 
     def collect(self) -> list[Score]:
         """The scores that arrived since they were last collected."""
         return [
-            Score(
-                done.shot.hole,
-                done.shot.number,
-                self._ctf(done.shot.hole),
-                None,
-                done.exposed_at,
-                done.arrived_at,
+            replace(
+                self.recording.scores(self._row[done.shot.hole])[done.shot.number],
+                shot=done.shot.number,
+                exposed_at=done.exposed_at,
+                arrived_at=done.arrived_at,
             )
             for done in self.feedback.ready(self._clock)
         ]
 
-    def _ctf(self, hole: str) -> float | None:
-        ctf = float(self.recording.ctf[self._row[hole]])
-        return None if np.isnan(ctf) else ctf
-
     def wait(self, seconds: float) -> None:
         """Let time pass."""
         self._clock += number("seconds", seconds, low=0.0)
+
+
+def _excluded(recording: Recording) -> Counter[tuple[str, str]]:
+    """How many holes of each square are not offered, and why."""
+    found: Counter[tuple[str, str]] = Counter()
+    bare = recording.counts == 0
+    for why, which in (
+        ("never exposed", bare),
+        ("features that are no numbers", ~bare & np.isnan(recording.known).any(axis=1)),
+    ):
+        found.update((recording.squares[p], why) for p in recording.patch[which])
+    return found
+
+
+def _places(recording: Recording) -> tuple[FloatArray, FloatArray]:
+    if np.isfinite([recording.x, recording.y]).all():
+        return recording.x, recording.y
+    row = np.arange(len(recording.holes)) - recording.starts[recording.patch]
+    return _APART * recording.patch.astype(np.float64), _SPACING * row.astype(np.float64)

@@ -1,255 +1,299 @@
-"""A grid that was collected in full once: every decision can be played over it again."""
+"""A recording: what was known of every hole of a grid, and what each shot of it gave."""
 
-import csv
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.cryoem.reward import NO_FIT
+from coaf.bandit.arrays import FloatArray, IntArray, locked
+from coaf.cryoem.grid import check_unique
+from coaf.cryoem.microscope import Score
+from coaf.cryoem.recorded.columns import (
+    Column,
+    RecordingError,
+    check_columns,
+    check_name,
+    check_text,
+    impossible,
+)
+from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reward import Reward
 
-LISTED = "*_by_hl.txt"
-# 21mar02c_grid1c_00019gr_00023sq_v01_00006hl_v01_00005en-a: tile, square, patch, exposure, aligned
-_NAME = re.compile(r"^(?P<patch>(?P<square>.+?\d+sq)(?:_v\d+)*_\d+hl)(?:_v\d+)*_\d+en(?:-.+)?$")
+
+class Worth(NamedTuple):
+    """What the holes of a recording are worth.
+
+    Attributes
+    ----------
+    rewards : (n,)
+        The sum over the shots of each hole.
+    missing
+        How many shots have no reward; they count as 0.
+    """
+
+    rewards: FloatArray
+    missing: int
 
 
-class Times(NamedTuple):
-    """Seconds to survey a patch, to move to it, and to expose a hole; the paper's means."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Shots:
+    """The shots of a recording, hole after hole.
 
-    survey: float = 12.09
-    move: float = 51.99
-    expose: float = 6.66
+    Attributes
+    ----------
+    hole : (m,)
+        The index of its hole.
+    number : (m,)
+        Which of the hole's shots it is; ascending within a hole.
+    when : (m,)
+        Seconds since the session began; NaN where not known.
+    values : name -> (m,)
+        Columns; NaN where there is no value, as of a CTF fit that failed.
+    """
 
+    hole: IntArray
+    number: IntArray
+    when: FloatArray
+    values: Mapping[str, FloatArray]
 
-class RecordingError(ValueError):
-    """A recording cannot be read: which file, which line, and what would be right."""
+    def __len__(self) -> int:
+        return len(self.hole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """The holes of a recorded grid, patch after patch.
+    """The holes of a recorded grid, patch after patch, and their shots.
 
     Attributes
     ----------
-    names
-        Of the holes.
-    predicted : (n,)
-        A network's prediction of CTFMaxRes, in Å.
-    ctf : (n,)
-        CTFMaxRes as it turned out, in Å; NaN where there was no fit.
-    x, y : (n,)
-        Where the hole is in the image of its patch, in pixels from the centre.
+    name
+        Of the recording.
+    holes
+        Names; those of a patch stand together.
     starts : (patches + 1,)
         Where each patch begins, and the end.
-    patches, squares
-        Names of the patches, and of the square that each lies in.
+    patches, squares, grids
+        Names of the patches, and of the square and grid that each lies in.
+    x, y : (n,)
+        Where the holes are, in µm; NaN where not known.
+    described
+        Every column, by name. The names of those known before exposure are `columns`.
+    known : (n, k)
+        What was known of each hole before it was exposed; NaN where not known.
+    shots
+        What was taken. A hole may have several shots, or none.
+    seconds
+        What things took.
+    provenance
+        Where it comes from.
     files
         What was read.
     """
 
-    names: tuple[str, ...]
-    predicted: FloatArray
-    ctf: FloatArray
-    x: FloatArray
-    y: FloatArray
+    name: str
+    holes: tuple[str, ...]
     starts: IntArray
     patches: tuple[str, ...]
     squares: tuple[str, ...]
-    files: tuple[Path, Path]
+    grids: tuple[str, ...]
+    x: FloatArray
+    y: FloatArray
+    described: Mapping[str, Column]
+    known: FloatArray
+    shots: Shots
+    seconds: Seconds = Seconds()  # noqa: RUF009
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("the name of the recording", self.name)
+        try:
+            object.__setattr__(self, "seconds", Seconds(*self.seconds).checked())
+        except ValueError as error:
+            raise RecordingError(f"seconds of recording {self.name!r}: {error}") from None
+        self._check_holes()
+        check_columns(self.described)
+        shape = (len(self.holes), len(self.columns))
+        self._settle("known", self.known, shape)
+        self._check_shots()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of what is known before exposure: the columns of `known`."""
+        return tuple(name for name, told in self.described.items() if told.role == "before")
+
+    @property
+    def patch(self) -> IntArray:
+        """(n,): the index of the patch of each hole."""
+        return np.repeat(np.arange(len(self.patches)), np.diff(self.starts))
+
+    @property
+    def counts(self) -> IntArray:
+        """(n,): how many shots each hole has."""
+        return np.bincount(self.shots.hole, minlength=len(self.holes))
 
     @property
     def failed(self) -> int:
-        """How many holes have no fit: they cost their time and are not good."""
-        return int(np.isnan(self.ctf).sum())
+        """How many shots have no CTF fit; 0 where no CTF was recorded at all."""
+        return int(np.isnan(self.shots.values.get("ctf", np.zeros(0))).sum())
 
-    def good(self, cut: float) -> FloatArray:
-        """1 for each hole whose fit is better than `cut` Å, else 0."""
-        return np.where(np.nan_to_num(self.ctf, nan=math.inf) < cut, 1.0, 0.0)
+    def column(self, name: str) -> FloatArray:
+        """(n,): what a column says of each hole."""
+        if name not in self.columns:
+            there = ", ".join(self.columns) or "none"
+            raise RecordingError(
+                f"recording {self.name!r} has no column {name!r} known before exposure; "
+                f"there are: {there}"
+            )
+        return self.known[:, self.columns.index(name)]
+
+    def shots_of(self, hole: int) -> range:
+        """Where the shots of a hole, given by its index, stand in `shots`."""
+        first, last = np.searchsorted(self.shots.hole, [hole, hole + 1]).tolist()
+        return range(first, last)
+
+    def scores(self, hole: int) -> list[Score]:
+        """The scores of a hole, given by its index, shot by shot, as if told at once."""
+        return [self._score(i) for i in self.shots_of(hole)]
+
+    def worth(self, reward: Reward) -> Worth:
+        """What each hole is worth by this reward, all its shots together."""
+        given = [reward(self._score(i)) for i in range(len(self.shots))]
+        each = np.array([0.0 if value is None else value for value in given])
+        summed = np.bincount(self.shots.hole, each, minlength=len(self.holes))
+        return Worth(summed.astype(np.float64), given.count(None))
 
     def part(self, patches: Sequence[int]) -> "Recording":
         """Some of the patches, as a recording of their own."""
-        rows = np.concatenate([np.arange(self.starts[p], self.starts[p + 1]) for p in patches])
-        counts = [self.starts[p + 1] - self.starts[p] for p in patches]
+        return self._keep([i for p in patches for i in range(*self.starts[p : p + 2].tolist())])
+
+    def playable(self) -> "Recording":
+        """The holes that a policy can be tried on: known whole before exposure, and with shots."""
+        fine = np.isfinite(self.known).all(axis=1) & (self.counts > 0)
+        if not fine.any():
+            raise RecordingError(
+                f"no hole of recording {self.name!r} has both a shot and a number in every column "
+                f"known before exposure ({', '.join(self.columns) or 'none'})"
+            )
+        return self if fine.all() else self._keep(np.flatnonzero(fine).tolist())
+
+    def _keep(self, holes: list[int]) -> "Recording":
+        patch = self.patch[holes]
+        first = np.flatnonzero(np.diff(patch, prepend=-1))
+        patches = patch[first].tolist()
+        rows = [row for hole in holes for row in self.shots_of(hole)]
+        shots = self.shots
         return Recording(
-            tuple(self.names[i] for i in rows),
-            self.predicted[rows],
-            self.ctf[rows],
-            self.x[rows],
-            self.y[rows],
-            np.concatenate([[0], np.cumsum(counts)]),
+            self.name,
+            tuple(self.holes[i] for i in holes),
+            np.append(first, len(holes)),
             tuple(self.patches[p] for p in patches),
             tuple(self.squares[p] for p in patches),
+            tuple(self.grids[p] for p in patches),
+            self.x[holes],
+            self.y[holes],
+            self.described,
+            self.known[holes],
+            Shots(
+                np.repeat(np.arange(len(holes)), self.counts[holes]),
+                shots.number[rows],
+                shots.when[rows],
+                {name: values[rows] for name, values in shots.values.items()},
+            ),
+            self.seconds,
+            self.provenance,
             self.files,
         )
 
+    def _score(self, row: int) -> Score:
+        values = {
+            name: float(column[row])
+            for name, column in self.shots.values.items()
+            if not math.isnan(column[row])
+        }
+        ctf, particles = values.pop("ctf", None), values.pop("particles", None)
+        hole, when = self.holes[self.shots.hole[row]], float(self.shots.when[row])
+        return Score(hole, int(self.shots.number[row]), ctf, particles, when, when, values)
 
-def read_recording(
-    folder: Path | None = None, *, holes: Path | None = None, truth: Path | None = None
-) -> Recording:
-    """Read a recorded grid.
+    def _settle(self, name: str, value: Any, shape: tuple[int, ...]) -> None:
+        object.__setattr__(self, name, _numbers(f"{name} of recording {self.name!r}", value, shape))
 
-    Parameters
-    ----------
-    folder
-        Holds one `*_by_hl.txt` and one CSV with the truth of all the holes it lists.
-    holes, truth
-        The files, where the folder has more than one of a kind, or other names.
-    """
-    if folder is not None and not Path(folder).is_dir():
-        raise RecordingError(f"{folder} is not a folder")
-    if holes is None:
-        holes = _only_list(folder)
-    listed = _read_list(Path(holes))
-    if truth is None:
-        truth, found = _matching_table(folder, set(listed))
-    else:
-        found = _read_table(Path(truth), set(listed))
-        _check_all(listed, found, Path(truth))
-    return _assemble(listed, found, (Path(holes), Path(truth)))
+    def _check_holes(self) -> None:
+        if not self.holes:
+            raise RecordingError(f"recording {self.name!r} has no holes")
+        _check_names("hole", self.holes)
+        _check_names("patch", self.patches)
+        levels = len(self.patches), len(self.squares), len(self.grids), len(self.starts) - 1
+        if len(set(levels)) > 1:
+            raise RecordingError(
+                f"recording {self.name!r} has patches, squares, grids and starts for {levels} "
+                "patches; each is one entry a patch, and starts one more"
+            )
+        starts = np.array(self.starts, dtype=np.int64)
+        if starts[0] != 0 or starts[-1] != len(self.holes) or (np.diff(starts) < 1).any():
+            raise RecordingError(
+                f"starts of recording {self.name!r} must rise from 0 to its {len(self.holes)} holes"
+            )
+        object.__setattr__(self, "starts", locked(starts))
+        of: dict[str, str] = {}
+        for square, grid in zip(self.squares, self.grids, strict=True):
+            check_name("a square", square)
+            check_name("a grid", grid)
+            if of.setdefault(square, grid) != grid:
+                raise RecordingError(
+                    f"square {square!r} is in grids {of[square]!r} and {grid!r}; it lies in one"
+                )
+        for name in ("x", "y"):
+            self._settle(name, getattr(self, name), (len(self.holes),))
+        for key, text in self.provenance.items():
+            check_name("a key of provenance", key)
+            check_text(f"provenance {key!r}", text)
+
+    def _check_shots(self) -> None:
+        shots, m = self.shots, len(self.shots)
+        named = [name for name, told in self.described.items() if told.role != "before"]
+        if set(shots.values) != set(named):
+            raise RecordingError(
+                f"shots of recording {self.name!r} have the columns {sorted(shots.values)}; "
+                f"described are {sorted(named)}"
+            )
+        hole, number = (np.array(v, dtype=np.int64) for v in (shots.hole, shots.number))
+        if len(number) != m or (m and not 0 <= hole.min() <= hole.max() < len(self.holes)):
+            raise RecordingError(
+                f"shots of recording {self.name!r} must each name one of its holes"
+            )
+        if (number < 0).any() or not np.all(
+            (np.diff(hole) > 0) | ((np.diff(hole) == 0) & (np.diff(number) > 0))
+        ):
+            raise RecordingError(
+                f"shots of recording {self.name!r} must stand hole after hole, by number from 0 on"
+            )
+        values = {name: _numbers(f"column {name!r}", shots.values[name], (m,)) for name in named}
+        when = _numbers("when", shots.when, (m,))
+        for name, column in {"when": when, **values}.items():
+            least = float(np.min(column, initial=np.inf, where=~np.isnan(column)))
+            if why := impossible(name, least):
+                raise RecordingError(f"{name} of recording {self.name!r} is {least:g}; {why}")
+        object.__setattr__(self, "shots", Shots(locked(hole), locked(number), when, values))
 
 
-def _only_list(folder: Path | None) -> Path:
-    if folder is None:
-        raise RecordingError("give a folder, or the files with holes and truth")
-    found = sorted(Path(folder).glob(LISTED))
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise RecordingError(f"{folder} should hold one {LISTED}, and has: {names}; name it: holes")
-    return found[0]
+def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Numbers, or NaN where there is none."""
+    found: FloatArray = np.array(value, dtype=np.float64)
+    if found.shape != shape:
+        raise RecordingError(f"{what} has shape {found.shape}; it must be {shape}")
+    if np.isinf(found).any():
+        raise RecordingError(f"{what} has infinite entries; NaN stands for what is not known")
+    return locked(found)
 
 
-def _lines(path: Path) -> list[str]:
+def _check_names(what: str, names: Sequence[str]) -> None:
+    for name in names:
+        check_name(f"a {what}", name)
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecordingError(f"cannot read {path}: {error}") from error
-
-
-def _number(text: str, what: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise RecordingError(f"{where}: {what} is {text!r}; it must be a number")
-    return value
-
-
-def _read_list(path: Path) -> dict[str, float]:
-    listed: dict[str, float] = {}
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
-        fields, where = line.split(), f"{path}, line {number}"
-        if len(fields) != 2:
-            raise RecordingError(f"{where}: expected a name and a prediction, got {line!r}")
-        name, value = fields[0], _number(fields[1], "the prediction", where)
-        if not 0.0 < value < math.inf:
-            raise RecordingError(
-                f"{where}: the prediction is {value} Å; it must be finite and above 0"
-            )
-        if name in listed:
-            raise RecordingError(f"{where}: hole {name} is there a second time")
-        if not _NAME.match(name):
-            raise RecordingError(
-                f"{where}: {name!r} does not name a square, patch and exposure, as "
-                "..._00023sq_v01_00006hl_v01_00005en-a does"
-            )
-        listed[name] = value
-    if not listed:
-        raise RecordingError(f"{path} lists no holes")
-    return listed
-
-
-_Row = tuple[float, float, float]  # x, y, CTFMaxRes
-
-
-def _read_table(path: Path, wanted: set[str]) -> dict[str, _Row]:
-    """x, y and the truth of the wanted holes; rows of other levels are passed over."""
-    found: dict[str, _Row] = {}
-    for number, fields in enumerate(csv.reader(_lines(path)), start=1):
-        if not fields or fields[0] not in wanted:
-            continue
-        name, where = fields[0], f"{path}, line {number}"
-        if len(fields) < 4:
-            raise RecordingError(f"{where}: expected name, x, y, CTFMaxRes, confidence")
-        if name in found:
-            raise RecordingError(f"{where}: hole {name} is there a second time")
-        x, y = (_number(text, "a position", where) for text in fields[1:3])
-        text = fields[3].strip()
-        # A fit that failed is written in many ways; each is counted, none is a good hole.
-        ctf = math.nan if text.lower() in ("", "nan", "inf") else _number(text, "CTFMaxRes", where)
-        if ctf <= 0.0:
-            raise RecordingError(f"{where}: CTFMaxRes is {ctf:g} Å; it must be above 0")
-        found[name] = (x, y, math.nan if ctf >= NO_FIT else ctf)
-    return found
-
-
-def _check_all(listed: dict[str, float], found: dict[str, _Row], path: Path) -> None:
-    missing = [name for name in listed if name not in found]
-    if missing:
-        raise RecordingError(
-            f"{path} does not have the truth of {len(missing)} of {len(listed)} holes listed: "
-            f"{missing[0]} for one"
-        )
-
-
-def _matching_table(folder: Path | None, wanted: set[str]) -> tuple[Path, dict[str, _Row]]:
-    """The CSV with the truth of every hole. Several are as good as one if they agree."""
-    if folder is None:
-        raise RecordingError("give a folder, or the file with the truth")
-    tables = sorted(Path(folder).glob("*.csv"))
-    fitting: list[tuple[Path, dict[str, _Row]]] = []
-    reasons = []
-    for path in tables:
-        try:
-            found = _read_table(path, wanted)
-        except RecordingError as error:
-            reasons.append(str(error))
-            continue
-        if len(found) == len(wanted):
-            fitting.append((path, found))
-        else:
-            reasons.append(f"{path.name} has the truth of {len(found)} of {len(wanted)} holes")
-    if not fitting:
-        told = "; ".join(reasons) or "it has no CSV"
-        raise RecordingError(f"{folder} should hold a CSV with the truth of all holes: {told}")
-    first = fitting[0][1]
-    for path, found in fitting[1:]:
-        if any(not np.allclose(found[n], first[n], equal_nan=True) for n in first):
-            raise RecordingError(
-                f"{fitting[0][0].name} and {path.name} in {folder} differ; name one: truth"
-            )
-    return fitting[0]
-
-
-def _assemble(
-    listed: dict[str, float], found: dict[str, _Row], files: tuple[Path, Path]
-) -> Recording:
-    members: dict[str, list[str]] = {}
-    squares: dict[str, str] = {}
-    for name in listed:
-        match = _NAME.match(name)
-        assert match is not None
-        members.setdefault(match["patch"], []).append(name)
-        squares[match["patch"]] = match["square"]
-    patches = tuple(sorted(members))  # as the microscope numbered them, whatever the file's order
-    names = tuple(name for patch in patches for name in sorted(members[patch]))
-    x, y, ctf = np.array([found[name] for name in names]).T.copy()
-    counts = [len(members[patch]) for patch in patches]
-    return Recording(
-        names,
-        np.array([listed[name] for name in names]),
-        ctf,
-        x,
-        y,
-        np.concatenate([[0], np.cumsum(counts)]),
-        patches,
-        tuple(squares[patch] for patch in patches),
-        files,
-    )
+        check_unique(what, names)
+    except ValueError as error:
+        raise RecordingError(str(error)) from None

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.latency import Additive
 from coaf.bandit.policies.baselines import TakeAll
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.policy import Policy
@@ -20,8 +20,11 @@ from coaf.bandit.problem import Decision, Round
 from coaf.cryoem.feedback import Delay, Feedback
 from coaf.cryoem.grid import Shot
 from coaf.cryoem.pilots.prediction import prediction_belief, prediction_features, typical_patches
-from coaf.cryoem.recorded.recording import Recording, Times, read_recording
+from coaf.cryoem.recorded.reading import read_recording
+from coaf.cryoem.recorded.recording import Recording
+from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.reward import GoodBelow
 from coaf.worlds.cluster import processes
 
 HOUR = 3600.0
@@ -40,7 +43,7 @@ class Player:
     """A policy for recorded grids: what it sees of a patch, and how it is made."""
 
     features: Callable[[FloatArray, float], FloatArray]
-    make: Callable[[float, Times], Policy]
+    make: Callable[[float, Seconds], Policy]
 
 
 def powers(predicted: FloatArray, cut: float) -> FloatArray:
@@ -50,22 +53,22 @@ def powers(predicted: FloatArray, cut: float) -> FloatArray:
     return rows
 
 
-def stepwise(cut: float, times: Times) -> Stepwise:
+def stepwise(cut: float, times: Seconds) -> Stepwise:
     """Hole by hole, from what simulated grids make one expect."""
-    return Stepwise(prediction_belief(), expect=typical_patches(cut, Setup(*times)))
+    return Stepwise(prediction_belief(), expect=typical_patches(cut, times.latency()))
 
 
-def paper(cut: float, times: Times) -> COAF:
+def paper(cut: float, times: Seconds) -> COAF:
     """Algorithm 1 as printed, its confidence set capped at the mean bound."""
     return COAF.paper(3, within="ellipsoid")
 
 
-def tuned(cut: float, times: Times) -> COAF:
+def tuned(cut: float, times: Seconds) -> COAF:
     """Algorithm 1 with a tenth of the printed radius."""
     return COAF.paper(3, within="ellipsoid", scale=0.1)
 
 
-def take_all(cut: float, times: Times) -> TakeAll:
+def take_all(cut: float, times: Seconds) -> TakeAll:
     """Every hole of every patch."""
     return TakeAll()
 
@@ -84,13 +87,13 @@ def play(
     order: Sequence[int],
     *,
     cut: float,
-    times: Times = Times(),  # noqa: B008
+    times: Seconds = Seconds(),  # noqa: B008
     delay: Delay = "none",
     seed: int = 0,
 ) -> Pass:
     """One pass over the patches in the given order."""
     policy, queue = player.make(cut, times), Feedback(delay, seed=seed)
-    good = recording.good(cut)
+    good, predicted = recording.worth(GoodBelow(cut)).rewards, recording.column("prediction")
     clock, total, exposed = 0.0, 0.0, 0
     taken: dict[str, tuple[Decision, int, float]] = {}
     waits: list[float] = []
@@ -105,13 +108,13 @@ def play(
 
     for patch in order:
         rest = np.arange(recording.starts[patch], recording.starts[patch + 1])
-        features = player.features(recording.predicted[rest], cut)
+        features = player.features(predicted[rest], cut)
         labels = np.array([[recording.squares[patch], recording.patches[patch]]])
         clock += times.survey
         deliver()
         entry: Decision | None = None
         while len(rest):
-            latency = Setup(*times) if entry is None else Additive(0.0, times.expose)
+            latency = times.latency() if entry is None else Additive(0.0, times.expose)
             groups = labels.repeat(len(rest), axis=0)
             decision = policy.decide(Round(features, latency, groups=groups, follows=entry))
             policy.commit(decision)
@@ -121,7 +124,7 @@ def play(
             entry = entry or decision
             for arm in np.flatnonzero(decision.chosen):
                 clock += times.expose
-                hole, reward = recording.names[rest[arm]], float(good[rest[arm]])
+                hole, reward = recording.holes[rest[arm]], float(good[rest[arm]])
                 taken[hole] = (decision, int(arm), reward)
                 queue.submit(Shot(hole), clock)
                 total, exposed = total + reward, exposed + 1
@@ -173,9 +176,9 @@ def replay(
     policies: Sequence[str] = ("coaf", "take-all"),
     orders: int = 100,
     seed: int = 0,
-    survey: float = Times().survey,
-    move: float = Times().move,
-    expose: float = Times().expose,
+    survey: float = Seconds().survey,
+    move: float = Seconds().move,
+    expose: float = Seconds().expose,
     feedback_delay: float | Literal["measured"] = 0.0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -193,7 +196,7 @@ def replay(
             raise ValueError(f"there is no policy {name!r}; there are {', '.join(PLAYERS)}")
     count = int(number("orders", orders, low=1))
     cut = number("good_below", good_below, above=0.0)
-    times = Times(
+    times = Seconds(
         number("survey", survey, above=0.0),
         number("move", move, low=0.0),
         number("expose", expose, above=0.0),
@@ -203,20 +206,20 @@ def replay(
         if feedback_delay == "measured"
         else number("feedback_delay", feedback_delay, low=0.0)
     )
-    recording = read_recording(folder, holes=holes, truth=truth)
+    recording = read_recording(folder, holes=holes, truth=truth).playable()
     settings = {"cut": cut, "times": times, "delay": delay, "seed": int(seed)}
     found = _parallel(recording, list(policies), count, settings, workers, progress)
-    good, squares = recording.good(cut), len(set(recording.squares))
+    good, squares = recording.worth(GoodBelow(cut)).rewards, len(set(recording.squares))
+    asked = (recording, GoodBelow(cut))
     return {
         "policies": {name: summarise(passes) for name, passes in found.items()},
         "yardsticks": {
-            "clairvoyant": HOUR * clairvoyant(good, recording.starts, times),
-            "calibrated": HOUR * calibrated(recording.predicted, good, recording.starts, times),
-            "best_fixed_cut": HOUR
-            * best_fixed_cut(recording.predicted, good, recording.starts, times),
+            "clairvoyant": HOUR * clairvoyant(*asked, times),
+            "calibrated": HOUR * calibrated(*asked, "prediction", times),
+            "best_fixed_cut": HOUR * best_fixed_cut(*asked, "prediction", times),
         },
         "data": {
-            "holes": len(recording.names),
+            "holes": len(recording.holes),
             "patches": len(recording.patches),
             "squares": squares,
             "good": int(good.sum()),

@@ -1,53 +1,96 @@
-"""What can be had from a recorded grid: with hindsight, or knowing what is to come."""
+"""What can be had from a recorded grid: with hindsight, or knowing what is to come.
+
+One pass over the patches: each is surveyed, and moved to if a hole of it is taken. Rewards are per
+second. Holes that no policy could be tried on are left out.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.cryoem.recorded.recording import Times
+from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.cryoem.recorded.recording import Recording
+from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reward import Reward
 
 
-def clairvoyant(good: FloatArray, starts: IntArray, times: Times) -> float:
-    """Good per second for who knows every outcome: the exact best subset of each patch."""
-    return _root(good, starts, times)
+class _Grid(NamedTuple):
+    """What is worth how much, and what it takes."""
+
+    held: Recording
+    worth: FloatArray
+    costs: FloatArray  # seconds of each hole
+    seconds: Seconds
+
+    @classmethod
+    def of(cls, recording: Recording, reward: Reward, seconds: Seconds | None) -> "_Grid":
+        held, seconds = recording.playable(), seconds or recording.seconds
+        costs: FloatArray = seconds.expose + seconds.shot * (held.counts - 1).astype(np.float64)
+        return cls(held, held.worth(reward).rewards, costs, seconds)
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """By patch."""
+        total: FloatArray = np.add.reduceat(values, self.held.starts[:-1])
+        return total
+
+    def ratio(self, chosen: BoolArray) -> float:
+        """Reward per second of taking these holes."""
+        entered = np.count_nonzero(self.summed(chosen.astype(np.float64)))
+        seconds = self.seconds.survey * len(self.held.patches) + self.seconds.move * entered
+        return float(self.worth[chosen].sum() / (seconds + self.costs[chosen].sum()))
+
+    def root(self, estimates: FloatArray) -> float:
+        """The rate of who takes the subset of each patch that these estimates make best."""
+        from coaf.bandit.compiled.threshold import threshold_root  # loads numba
+
+        patches = len(self.held.patches)
+        base = np.full(patches, self.seconds.survey)
+        setup = np.full(patches, self.seconds.move)
+        sizes = np.diff(self.held.starts)
+        return threshold_root(estimates, sizes, base, setup, self.costs[None], 0.0)
 
 
-def calibrated(predicted: FloatArray, good: FloatArray, starts: IntArray, times: Times) -> float:
-    """Good per second for the paper's policy with what predictions mean known from the start.
-
-    The chance of a good hole is the isotonic regression of the outcomes on the predictions of this
-    very recording, and the rate its Bellman equation's root; whole subsets are chosen by it.
-    """
-    from scipy.optimize import isotonic_regression
-
-    # Equal predictions must have equal chances, whatever the order they stand in.
-    values, which, counts = np.unique(predicted, return_inverse=True, return_counts=True)
-    shares = np.bincount(which, good) / counts
-    fitted = isotonic_regression(shares, weights=counts.astype(np.float64), increasing=False).x
-    assert len(fitted) == len(values)
-    chance = fitted[which]
-    rate = _root(chance, starts, times)
-    worth = np.add.reduceat(np.maximum(chance - rate * times.expose, 0.0), starts[:-1])
-    enter = np.repeat(worth > rate * times.move, np.diff(starts))
-    return _ratio(enter & (chance > rate * times.expose), good, starts, times)
+def clairvoyant(recording: Recording, reward: Reward, seconds: Seconds | None = None) -> float:
+    """Reward per second for who knows every outcome: the exact best subset of each patch."""
+    grid = _Grid.of(recording, reward, seconds)
+    return grid.root(grid.worth)
 
 
 def best_fixed_cut(
-    predicted: FloatArray, good: FloatArray, starts: IntArray, times: Times
+    recording: Recording, reward: Reward, column: str, seconds: Seconds | None = None
 ) -> float:
-    """Good per second with the best cut on the prediction: every one observed is tried."""
-    return max(_ratio(predicted <= cut, good, starts, times) for cut in np.unique(predicted))
+    """Reward per second with the best cut on a column, below it or above: every one is tried."""
+    grid = _Grid.of(recording, reward, seconds)
+    values = grid.held.column(column)
+    cuts = np.unique(values)
+    return max(max(grid.ratio(values <= cut), grid.ratio(values >= cut)) for cut in cuts)
 
 
-def _root(estimates: FloatArray, starts: IntArray, times: Times) -> float:
-    from coaf.bandit.compiled.threshold import threshold_root  # loads numba
+def calibrated(
+    recording: Recording, reward: Reward, column: str, seconds: Seconds | None = None
+) -> float:
+    """Reward per second for the paper's policy with what a column means known from the start.
 
-    patches = len(starts) - 1
-    base, setup = np.full(patches, times.survey), np.full(patches, times.move)
-    costs = np.full((1, len(estimates)), times.expose)
-    return threshold_root(estimates, np.diff(starts), base, setup, costs, 0.0)
+    What a shot brings, by its hole's column, is the isotonic regression, falling or rising, of the
+    outcomes of this very recording; the rate is the root of its Bellman equation, and whole subsets
+    are chosen by it.
+    """
+    grid = _Grid.of(recording, reward, seconds)
+    return max(_calibrated(grid, column, rising) for rising in (False, True))
 
 
-def _ratio(chosen: BoolArray, good: FloatArray, starts: IntArray, times: Times) -> float:
-    entered = int(np.count_nonzero(np.add.reduceat(chosen.astype(np.int64), starts[:-1])))
-    seconds = times.survey * (len(starts) - 1) + times.move * entered
-    return float(good[chosen].sum() / (seconds + times.expose * np.count_nonzero(chosen)))
+def _calibrated(grid: _Grid, column: str, rising: bool) -> float:
+    from scipy.optimize import isotonic_regression
+
+    # Equal values must mean the same, whatever the order they stand in.
+    values, which = np.unique(grid.held.column(column), return_inverse=True)
+    shots = grid.held.counts.astype(np.float64)
+    weights = np.bincount(which, shots)
+    per_shot = np.bincount(which, grid.worth) / weights
+    fitted = isotonic_regression(per_shot, weights=weights, increasing=rising).x
+    assert len(fitted) == len(values)
+    chance = fitted[which] * shots
+    rate = grid.root(chance)
+    gain = chance - rate * grid.costs
+    enter = grid.summed(np.maximum(gain, 0.0)) > rate * grid.seconds.move
+    return grid.ratio(enter[grid.held.patch] & (gain > 0.0))
