@@ -1,11 +1,12 @@
 """Where replicates are played: threads or processes here, or a Dask cluster."""
 
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 TIMEOUT = "20s"
 
@@ -102,6 +103,44 @@ def processes(count: int, *, fresh: bool = True) -> Iterator[Executor]:
         workers.end()
         raise
     workers.shutdown()
+
+
+Task = TypeVar("Task", bound=tuple[int | float | str, ...])
+Result = TypeVar("Result")
+
+
+def tasks_on(
+    do: Callable[..., Result],
+    shared: Any,
+    tasks: Sequence[Task],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    told: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with do(shared, *task), in order: from processes here, or a Dask cluster.
+
+    What comes out does not depend on where it was done. All cores are used unless a number of
+    `workers` is given; one is this very process. `told` is called with how many are done, and of
+    how many; then there are threads, and processes are fresh ones.
+    """
+    if workers is not None and dask is not None:
+        raise ValueError("give a number of workers or a Dask cluster, not both")
+    count = min(workers or os.cpu_count() or 1, len(tasks))
+
+    def gathered(results: Iterable[Result]) -> Iterator[tuple[Task, Result]]:
+        for done, pair in enumerate(zip(tasks, results, strict=True), start=1):
+            if told is not None:
+                told(done, len(tasks))
+            yield pair
+
+    if dask is None and count <= 1:
+        yield from gathered(do(shared, *task) for task in tasks)
+        return
+    place = dask_executor(dask) if dask is not None else processes(count, fresh=told is not None)
+    with place as executor:
+        futures = [executor.submit(do, shared, *task) for task in tasks]
+        yield from gathered(future.result() for future in futures)
 
 
 @contextmanager

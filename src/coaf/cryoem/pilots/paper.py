@@ -51,7 +51,9 @@ class WholePatch(Rule):
         if not there:
             return Choice(None, decision.why, rate=decision.rate)
         best = max(there, key=lambda i: wanted[i])
-        return Choice(here.patch.holes[best].name, decision.why, wanted[best], decision.rate)
+        # What it hopes for decides; what it expects is what an instrument can be judged by.
+        expected = float(self.estimates(here.patch)[best])
+        return Choice(here.patch.holes[best].name, decision.why, expected, decision.rate)
 
     def _decide(self, here: Open, left: Left) -> Decision:
         shots = [here.patch.holes[i].shots for i in here.rest]
@@ -67,7 +69,9 @@ class WholePatch(Rule):
     def estimates(self, patch: Patch) -> FloatArray:
         belief = self.policy.belief
         assert belief is not None
-        return belief.mean(self.features[patch.name])
+        shots = np.array([hole.shots for hole in patch.holes])
+        found: FloatArray = shots * belief.mean(self.features[patch.name])
+        return found
 
     def moved(self, here: Open, left: Left, rate: float | None) -> None:
         self._under_way, self._taken = (here, self._decide(here, left)), set()

@@ -1,6 +1,7 @@
 """A recorded grid behind the microscope's verbs: what was collected once is collected again."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -65,6 +66,7 @@ class RecordedMicroscope:
         self._excluded = _excluded(recording)
         self._x, self._y = _places(self.recording)
         self._paid: set[str] = set()
+        self._shown: set[int] = set()  # patches that were shown singly
         self._taken: set[str] = set()
         self._at: int | None = None
 
@@ -90,17 +92,44 @@ class RecordedMicroscope:
 
     def survey(self, square: str) -> Survey:
         """Open a square; paid once."""
+        survey = self.peek(square)
+        if square not in self._paid:
+            self._paid.add(square)
+            self._clock += self.seconds.survey * len(survey.patches)
+            self._at = None
+        return survey
+
+    def peek(self, square: str) -> Survey:
+        """What a survey would show, at no cost: for yardsticks, not for policies."""
         if square not in self._squares:
             raise KeyError(f"the recording has no square {square!r}")
         inside = [i for i, name in enumerate(self.recording.squares) if name == square]
-        if square not in self._paid:
-            self._paid.add(square)
-            self._clock += self.seconds.survey * len(inside)
-            self._at = None
         patches = tuple(self._as_patch(i) for i in inside)
         features = {self.recording.patches[i]: self.recording.known[self._rows(i)] for i in inside}
         excluded = {why: count for (of, why), count in self._excluded.items() if of == square}
         return Survey(square, patches, features, excluded=excluded)
+
+    def offer(self, patch: int) -> Survey:
+        """Show a single patch, given by its index, for the seconds that takes."""
+        self._clock += self.seconds.survey
+        self._shown.add(patch)
+        name = self.recording.patches[patch]
+        features = {name: self.recording.known[self._rows(patch)]}
+        return Survey(self.recording.squares[patch], (self._as_patch(patch),), features)
+
+    def again(self) -> "RecordedMicroscope":
+        """The same grid under the same microscope, from the start."""
+        return RecordedMicroscope(
+            self.recording, seconds=self.seconds, delay=self.feedback.delay, seed=self.feedback.seed
+        )
+
+    def worth(self, reward: Callable[[Score], float | None]) -> dict[str, float]:
+        """By hole that was exposed: what its shots were worth together, scored or not."""
+        return {hole: self.first_visit(reward, hole) for hole in self._taken}
+
+    def first_visit(self, reward: Callable[[Score], float | None], hole: str) -> float:
+        """What a hole gives."""
+        return sum(reward(score) or 0.0 for score in self.recording.scores(self._row[hole]))
 
     def _rows(self, patch: int) -> range:
         return range(int(self.recording.starts[patch]), int(self.recording.starts[patch + 1]))
@@ -119,7 +148,7 @@ class RecordedMicroscope:
         if patch.name not in self._patch:
             raise KeyError(f"the recording has no patch {patch.name!r}")
         at = self._patch[patch.name]
-        if self.recording.squares[at] not in self._paid:
+        if self.recording.squares[at] not in self._paid and at not in self._shown:
             raise ValueError(
                 f"square {self.recording.squares[at]!r} is not open; survey it before moving there"
             )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,6 +169,22 @@ class Recording:
     def part(self, patches: Sequence[int]) -> "Recording":
         """Some of the patches, as a recording of their own."""
         return self._keep([i for p in patches for i in range(*self.starts[p : p + 2].tolist())])
+
+    def seen_by(self, columns: Sequence[str]) -> "Recording":
+        """The same with no columns known before exposure but these."""
+        kept = [self.column(name) for name in columns]  # an error for those that are not there
+        described = {
+            name: told
+            for name, told in self.described.items()
+            if told.role != "before" or name in columns
+        }
+        order = [name for name in described if name in columns]
+        known = (
+            np.column_stack([kept[columns.index(n)] for n in order])
+            if order
+            else (np.zeros((len(self.holes), 0)))
+        )
+        return replace(self, described=described, known=known)
 
     def playable(self) -> "Recording":
         """The holes that a policy can be tried on: known whole before exposure, and with shots."""

@@ -1,166 +1,151 @@
-"""Play policies over a recorded grid: one pass over its patches, in many random orders."""
+"""Play pilots over a recorded grid: patch by patch in some order, or free to choose."""
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from math import ceil
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.bandit.latency import Additive
-from coaf.bandit.policies.baselines import TakeAll
-from coaf.bandit.policies.coaf import COAF
-from coaf.bandit.policies.policy import Policy
-from coaf.bandit.policies.stepwise import Stepwise
-from coaf.bandit.problem import Decision, Round
-from coaf.cryoem.feedback import Delay, Feedback
-from coaf.cryoem.grid import Shot
-from coaf.cryoem.pilots.prediction import prediction_belief, prediction_features, typical_patches
+from coaf.cryoem.feedback import Delay
+from coaf.cryoem.pilot import Pilot
+from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
+from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
-from coaf.cryoem.reward import GoodBelow
-from coaf.worlds.cluster import processes
+from coaf.cryoem.reward import GoodBelow, Reward
+from coaf.cryoem.session.collect import Driver
+from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.events import Exposed, Settings
+from coaf.cryoem.timing import HOUR
+from coaf.worlds.cluster import tasks_on
 
-HOUR = 3600.0
+Order = Literal["random", "recorded", "free"]
+Make = Callable[[Settings], Pilot]
+
+PLAYED = tuple(name for name in PILOTS if name != "clairvoyant")  # that one is a yardstick here
 
 
 class Pass(NamedTuple):
-    """What one pass brought."""
+    """What one pass brought.
+
+    Attributes
+    ----------
+    good, exposed, seconds
+        The reward, the holes taken, and the time it all took.
+    gains
+        (second, reward) of each hole, in the order of taking.
+    """
 
     good: float
     exposed: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Player:
-    """A policy for recorded grids: what it sees of a patch, and how it is made."""
-
-    features: Callable[[FloatArray, float], FloatArray]
-    make: Callable[[float, Seconds], Policy]
-
-
-def powers(predicted: FloatArray, cut: float) -> FloatArray:
-    """1, u and u² of u = predicted/10 − 1, with a norm of at most 1 for predictions to 20 Å."""
-    u = np.clip(predicted / 10.0 - 1.0, -1.0, 1.0)
-    rows: FloatArray = np.column_stack([np.ones(len(u)), u, u * u]) / np.sqrt(3.0)
-    return rows
-
-
-def stepwise(cut: float, times: Seconds) -> Stepwise:
-    """Hole by hole, from what simulated grids make one expect."""
-    return Stepwise(prediction_belief(), expect=typical_patches(cut, times.latency()))
-
-
-def paper(cut: float, times: Seconds) -> COAF:
-    """Algorithm 1 as printed, its confidence set capped at the mean bound."""
-    return COAF.paper(3, within="ellipsoid")
-
-
-def tuned(cut: float, times: Seconds) -> COAF:
-    """Algorithm 1 with a tenth of the printed radius."""
-    return COAF.paper(3, within="ellipsoid", scale=0.1)
-
-
-def take_all(cut: float, times: Seconds) -> TakeAll:
-    """Every hole of every patch."""
-    return TakeAll()
-
-
-PLAYERS: dict[str, Player] = {
-    "coaf": Player(prediction_features, stepwise),
-    "coaf-paper": Player(powers, paper),
-    "coaf-tuned": Player(powers, tuned),
-    "take-all": Player(powers, take_all),
-}
+    gains: tuple[tuple[float, float], ...] = ()
 
 
 def play(
     recording: Recording,
-    player: Player,
-    order: Sequence[int],
+    pilot: str | Make,
+    order: Sequence[int] | None,
     *,
-    cut: float,
-    times: Seconds = Seconds(),  # noqa: B008
+    reward: Reward,
+    seconds: Seconds | None = None,
     delay: Delay = "none",
     seed: int = 0,
+    hours: float | None = None,
 ) -> Pass:
-    """One pass over the patches in the given order."""
-    policy, queue = player.make(cut, times), Feedback(delay, seed=seed)
-    good, predicted = recording.worth(GoodBelow(cut)).rewards, recording.column("prediction")
-    clock, total, exposed = 0.0, 0.0, 0
-    taken: dict[str, tuple[Decision, int, float]] = {}
-    waits: list[float] = []
+    """One pass over a recording by the engine of a session.
 
-    def deliver() -> None:
-        for done in queue.ready(clock):
-            decision, arm, reward = taken.pop(done.shot.hole)
-            policy.learn(decision, [arm], [reward])
-            waits.append(done.arrived_at - done.exposed_at)
-        if waits and isinstance(policy, Stepwise):
-            policy.lag = ceil(float(np.median(waits[-50:])) / times.expose - 1e-9)
+    Parameters
+    ----------
+    recording
+        What was collected.
+    pilot
+        Its name, or what makes it.
+    order
+        Of the patches: each is shown once, and can be had then or never. None: free to choose
+        squares and patches, and to return to them.
+    reward
+        What a score is worth.
+    seconds
+        What things take; those of the recording unless given.
+    delay, seed
+        When scores arrive, as in `Feedback`.
+    hours
+        The time there is; without any, all patches are shown, or all that is wanted is taken.
+    """
+    microscope = RecordedMicroscope(recording, seconds=seconds, delay=delay, seed=seed)
+    settings = Settings(
+        pilot=pilot if isinstance(pilot, str) else "",
+        reward=str(reward),
+        hours=hours,
+        seed=seed,
+        columns=microscope.feature_names,
+        timing=microscope.timing,
+    )
+    make = partial(pilot_for, reward=reward) if isinstance(pilot, str) else pilot
+    engine = Engine(make=make, rewards=lambda text: reward)
+    driver = Driver(microscope, engine)
+    driver.start(settings)
+    if order is None:
+        driver.run()
+    for patch in order or ():
+        driver.offer(microscope.offer(patch))
+        while driver.step().do not in ("leave", "stop"):
+            pass
+        if driver.over:
+            break
+    worth = microscope.worth(reward)
+    taken = [event for event in engine.events if isinstance(event, Exposed)]
+    gains = tuple((event.time, worth[event.hole]) for event in taken)
+    return Pass(sum(gain for _, gain in gains), len(taken), driver.time, gains)
 
-    for patch in order:
-        rest = np.arange(recording.starts[patch], recording.starts[patch + 1])
-        features = player.features(predicted[rest], cut)
-        labels = np.array([[recording.squares[patch], recording.patches[patch]]])
-        clock += times.survey
-        deliver()
-        entry: Decision | None = None
-        while len(rest):
-            latency = times.latency() if entry is None else Additive(0.0, times.expose)
-            groups = labels.repeat(len(rest), axis=0)
-            decision = policy.decide(Round(features, latency, groups=groups, follows=entry))
-            policy.commit(decision)
-            if not decision.chosen.any():
-                break
-            clock += times.move if entry is None else 0.0
-            entry = entry or decision
-            for arm in np.flatnonzero(decision.chosen):
-                clock += times.expose
-                hole, reward = recording.holes[rest[arm]], float(good[rest[arm]])
-                taken[hole] = (decision, int(arm), reward)
-                queue.submit(Shot(hole), clock)
-                total, exposed = total + reward, exposed + 1
-            if not isinstance(policy, Stepwise):
-                break
-            deliver()
-            rest, features = rest[~decision.chosen], features[~decision.chosen]
-    return Pass(total, exposed, clock)
+
+def orders_of(recording: Recording, order: Order, seed: int, number_: int) -> list[int] | None:
+    """The patches in the numbered order of a kind."""
+    if order == "free":
+        return None
+    if order == "recorded":
+        return recorded_order(recording)
+    rng = np.random.default_rng([seed, number_])
+    return [int(patch) for patch in rng.permutation(len(recording.patches))]
+
+
+def recorded_order(recording: Recording) -> list[int]:
+    """Patches as they were first exposed; as they are listed where times are not known."""
+    first = np.full(len(recording.patches), np.inf)
+    np.fmin.at(first, recording.patch[recording.shots.hole], recording.shots.when)
+    return [int(patch) for patch in np.argsort(first, kind="stable")]
 
 
 def play_orders(
     recording: Recording,
-    player: str | Player,
-    orders: Sequence[int],
+    pilot: str | Make,
+    numbers: Iterable[int],
     *,
     seed: int,
+    order: Order = "random",
     **settings: Any,
 ) -> list[Pass]:
-    """A pass for each of the numbered random orders."""
-    found = PLAYERS[player] if isinstance(player, str) else player
-    passes = []
-    for number_ in orders:
-        rng = np.random.default_rng([seed, number_])
-        order = rng.permutation(len(recording.patches)).tolist()
-        passes.append(play(recording, found, order, seed=number_, **settings))
-    return passes
+    """A pass for each of the numbered orders."""
+    held = recording.playable()
+    return [play(held, pilot, orders_of(held, order, seed, k), seed=k, **settings) for k in numbers]
 
 
-def summarise(passes: Sequence[Pass]) -> dict[str, float]:
-    """Means over orders; `good_per_hour` is the mean of good/hours, with its standard error."""
-    good, exposed, seconds = np.array(passes, dtype=np.float64).T
+def summarise(passes: Sequence[Pass]) -> dict[str, float | None]:
+    """Means over orders; `good_per_hour` is the mean of good/hours, with its standard error.
+
+    With a single order there is no error to be told.
+    """
+    good, exposed, seconds = (np.array([one[k] for one in passes]) for k in range(3))
     rates = good / seconds * HOUR
-    spread = float(rates.std(ddof=1)) if len(rates) > 1 else 0.0
+    error = float(rates.std(ddof=1)) / len(rates) ** 0.5 if len(rates) > 1 else None
     return {
         "good_per_hour": float(rates.mean()),
-        "standard_error": spread / len(rates) ** 0.5,
+        "standard_error": error,
         "good": float(good.mean()),
         "exposed": float(exposed.mean()),
         "hours": float(seconds.mean()) / HOUR,
@@ -173,17 +158,52 @@ def replay(
     holes: Path | None = None,
     truth: Path | None = None,
     good_below: float = 3.8,
+    reward: Reward | None = None,
+    columns: Sequence[str] | None = None,
     policies: Sequence[str] = ("coaf", "take-all"),
+    order: Order = "random",
     orders: int = 100,
+    hours: float | None = None,
     seed: int = 0,
-    survey: float = Seconds().survey,
-    move: float = Seconds().move,
-    expose: float = Seconds().expose,
+    survey: float | None = None,
+    move: float | None = None,
+    expose: float | None = None,
     feedback_delay: float | Literal["measured"] = 0.0,
     workers: int | None = None,
+    dask: str | None = None,
+    out: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Play policies over a recorded grid, in parallel; the numbers do not depend on `workers`.
+    """Play pilots over a recorded grid; the numbers do not depend on where that is done.
+
+    Parameters
+    ----------
+    folder, holes, truth
+        What `read_recording` reads.
+    good_below, reward
+        Good is a CTF fit below so many Å; or any reward.
+    columns
+        Which of the columns known before exposure pilots see; all unless given.
+    policies
+        Names of pilots.
+    order
+        "random": patches are shown once each, in `orders` random orders; "recorded": as they were
+        collected; "free": pilots choose where to go, and may return.
+    orders, seed
+        How many random orders, and where they begin; of the others there is one, and more only if
+        scores come at random.
+    hours
+        The time there is; without any, until all was shown, or nothing more is wanted.
+    survey, move, expose
+        Seconds; those of the recording unless given.
+    feedback_delay
+        Seconds until a score is there, or "measured".
+    workers, dask
+        Processes, all cores unless given; or the address of a Dask cluster.
+    out
+        A folder for a report with a figure of good against time.
+    progress
+        Called with passes done, and of how many.
 
     Returns
     -------
@@ -192,72 +212,94 @@ def replay(
         `yardsticks` in good per hour, and `data`: what was read.
     """
     for name in policies:
-        if name not in PLAYERS:
-            raise ValueError(f"there is no policy {name!r}; there are {', '.join(PLAYERS)}")
+        if name not in PLAYED:
+            raise ValueError(f"there is no policy {name!r}; there are {', '.join(PLAYED)}")
+    if order not in get_args(Order):
+        raise ValueError(f"order is {order!r}; there are {', '.join(get_args(Order))}")
     count = int(number("orders", orders, low=1))
-    cut = number("good_below", good_below, above=0.0)
-    times = Seconds(
-        number("survey", survey, above=0.0),
-        number("move", move, low=0.0),
-        number("expose", expose, above=0.0),
-    )
+    worth = GoodBelow(number("good_below", good_below, above=0.0)) if reward is None else reward
     delay: Delay = (
         "measured"
         if feedback_delay == "measured"
         else number("feedback_delay", feedback_delay, low=0.0)
     )
-    recording = read_recording(folder, holes=holes, truth=truth).playable()
-    settings = {"cut": cut, "times": times, "delay": delay, "seed": int(seed)}
-    found = _parallel(recording, list(policies), count, settings, workers, progress)
-    good, squares = recording.worth(GoodBelow(cut)).rewards, len(set(recording.squares))
-    asked = (recording, GoodBelow(cut))
-    return {
-        "policies": {name: summarise(passes) for name, passes in found.items()},
-        "yardsticks": {
-            "clairvoyant": HOUR * clairvoyant(*asked, times),
-            "calibrated": HOUR * calibrated(*asked, "prediction", times),
-            "best_fixed_cut": HOUR * best_fixed_cut(*asked, "prediction", times),
-        },
-        "data": {
-            "holes": len(recording.holes),
-            "patches": len(recording.patches),
-            "squares": squares,
-            "good": int(good.sum()),
-            "without_fit": recording.failed,
-            "good_below": cut,
-            "orders": count,
-            "files": [str(path) for path in recording.files],
-        },
+    if order != "random" and delay != "measured":
+        count = 1  # nothing is drawn, so all would be the same
+    read = read_recording(folder, holes=holes, truth=truth)
+    recording = read if columns is None else read.seen_by(columns)
+    given = {"survey": survey, "move": move, "expose": expose}
+    seconds = recording.seconds._replace(**{k: v for k, v in given.items() if v is not None})
+    settings: dict[str, Any] = {
+        "reward": worth,
+        "seconds": seconds.checked(),
+        "delay": delay,
+        "hours": None if hours is None else number("hours", hours, above=0.0),
+        "seed": int(seed),
+        "order": order,
     }
+    tasks = [(name, k) for k in range(count) for name in policies]
+    passes: dict[str, list[Pass]] = {name: [] for name in policies}
+    played = tasks_on(_one, (recording, settings), tasks, workers=workers, dask=dask, told=progress)
+    for (name, _), one in played:
+        passes[name].append(one)
+    result = {
+        "policies": {name: summarise(found) for name, found in passes.items()},
+        "yardsticks": _yardsticks(recording, worth, seconds),
+        "data": _about(read, recording, worth, count, order, hours),
+    }
+    if out is not None:
+        from coaf.cryoem.reports import replay as report  # draws
+
+        result["files"] = [str(path) for path in report.write(out, result, passes)]
+    return result
 
 
-def _parallel(
-    recording: Recording,
-    policies: list[str],
-    orders: int,
-    settings: dict[str, Any],
-    workers: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> dict[str, list[Pass]]:
-    """The passes of each policy; tasks are single orders, so that a progress bar moves."""
-    tasks = [(name, number_) for number_ in range(orders) for name in policies]
-    found: dict[str, list[Pass]] = {name: [] for name in policies}
-    workers = min(workers or os.cpu_count() or 1, len(tasks))
-    one = partial(_one, recording, settings)
+def _one(shared: tuple[Recording, dict[str, Any]], name: str, number_: int) -> Pass:
+    recording, settings = shared
+    return play_orders(recording, name, [number_], **settings)[0]
 
-    def gather(passes: Any) -> None:
-        for done, ((name, _), result) in enumerate(zip(tasks, passes, strict=True), start=1):
-            found[name].append(result)
-            if progress is not None:
-                progress(done, len(tasks))
 
-    if workers == 1:
-        gather(map(one, tasks))
-    else:
-        with processes(workers, fresh=progress is not None) as pool:  # a bar has a thread
-            gather(pool.map(one, tasks, chunksize=max(1, min(8, len(tasks) // (4 * workers)))))
+def _yardsticks(recording: Recording, reward: Reward, seconds: Seconds) -> dict[str, float]:
+    found = {"clairvoyant": HOUR * clairvoyant(recording, reward, seconds)}
+    if "prediction" in recording.columns:
+        asked = (recording, reward, "prediction", seconds)
+        found["calibrated"] = HOUR * calibrated(*asked)
+        found["best_fixed_cut"] = HOUR * best_fixed_cut(*asked)
     return found
 
 
-def _one(recording: Recording, settings: dict[str, Any], task: tuple[str, int]) -> Pass:
-    return play_orders(recording, task[0], [task[1]], **settings)[0]
+def _about(
+    read: Recording,
+    recording: Recording,
+    reward: Reward,
+    orders: int,
+    order: Order,
+    hours: float | None,
+) -> dict[str, Any]:
+    held = recording.playable()
+    return {
+        "name": read.name,
+        "holes": len(held.holes),
+        "not_played": len(read.holes) - len(held.holes),
+        "patches": len(held.patches),
+        "squares": len(set(held.squares)),
+        "columns": list(held.columns),
+        "good": float(held.worth(reward).rewards.sum()),
+        "without_fit": held.failed,
+        "reward": str(reward),
+        "order": order,
+        "orders": orders,
+        "hours": hours,
+        "files": [str(path) for path in read.files],
+    }
+
+
+def curve(passes: Sequence[Pass], times: FloatArray) -> FloatArray:
+    """What had been collected at these times, in seconds, on average over passes."""
+    summed = np.zeros(len(times))
+    for one in passes:
+        when = np.array([time for time, _ in one.gains])
+        total = np.concatenate([[0.0], np.cumsum([gain for _, gain in one.gains])])
+        summed += total[np.searchsorted(when, times, side="right")]
+    mean: FloatArray = summed / len(passes)
+    return mean

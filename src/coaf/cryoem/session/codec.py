@@ -84,7 +84,7 @@ def _array(given: Any, where: str) -> Any:
         raise ValueError(f"{where} must be rows of numbers of one length") from None
 
 
-def _dataclass(kind: type[Any], given: Mapping[str, Any], where: str) -> Any:
+def _dataclass(kind: Any, given: Mapping[str, Any], where: str) -> Any:
     names = {one.name for one in fields(kind)}
     if unknown := sorted(map(str, set(given) - names)):
         raise ValueError(f"{where} has no {unknown[0]!r}; it has {', '.join(sorted(names))}")

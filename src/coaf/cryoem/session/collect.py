@@ -79,7 +79,9 @@ def collect(
     make = _maker(policy, microscope, settings, reward)
     engine = Engine(make=make, rewards=lambda text: reward)
     session = Session(name, str(reward), float(hours))
-    Driver(microscope, engine, Scribe(engine, session, watch)).run(settings)
+    driver = Driver(microscope, engine, Scribe(engine, session, watch))
+    driver.start(settings)
+    driver.run()
     if isinstance(microscope, Rehearsal):
         session.truth = microscope.worth(reward)
         others = [other for other in rivals(microscope.feature_names) if other != name]
@@ -135,7 +137,9 @@ def _first_and_copies(pilot: Pilot) -> Iterator[Pilot]:
 class Driver:
     """Hands and eyes of an engine: does what it says on a microscope, and tells what happened."""
 
-    def __init__(self, microscope: Microscope, engine: Engine, scribe: Scribe) -> None:
+    def __init__(
+        self, microscope: Microscope, engine: Engine, scribe: Scribe | None = None
+    ) -> None:
         self.microscope, self.engine, self.scribe = microscope, engine, scribe
         self._start = microscope.clock
 
@@ -144,31 +148,51 @@ class Driver:
         """Seconds since the session began."""
         return max(self.microscope.clock - self._start, 0.0)
 
-    def run(self, settings: ev.Settings) -> None:
-        """From the first event to the last. After that nothing waits for the microscope."""
+    @property
+    def over(self) -> bool:
+        """Whether the session has ended."""
+        return self.engine.ended
+
+    def start(self, settings: ev.Settings) -> None:
+        """The first event."""
         self._tell(ev.Started, settings=settings)
+
+    def run(self) -> None:
+        """Show the atlas, and work to the end. After that nothing waits for the microscope."""
         self._tell(ev.AtlasSeen, squares=tuple(self.microscope.squares()))
-        while True:
-            self._hear()
-            instruction = self.engine.next(self.time)
+        while not self.over:
+            self.step()
+
+    def offer(self, survey: Survey) -> None:
+        """Show a patch that can be had now or never."""
+        self._tell(ev.PatchOffered, survey=survey)
+
+    def step(self) -> Instruction:
+        """Tell what has come in, ask what to do, and do it."""
+        self._hear()
+        instruction = self.engine.next(self.time)
+        if self.scribe is not None:
             self.scribe.told(self.engine.events[-1])
-            if instruction.do == "stop":
-                break
+        if instruction.do == "stop":
+            self._tell(ev.Ended, why=instruction.why)
+        else:
             self._do(instruction)
-        self._tell(ev.Ended, why=instruction.why)
+        return instruction
 
     def _tell(self, kind: type[ev.Event], **known: Any) -> None:
         event = kind(id=f"driver {len(self.engine.events)}", time=self.time, **known)
         self.engine.tell(event)
-        self.scribe.told(event)
+        if self.scribe is not None:
+            self.scribe.told(event)
 
     def _hear(self) -> None:
         for score in self.microscope.collect():
-            values = {"ctf": score.ctf, "particles": score.particles}
+            values = {"ctf": score.ctf, "particles": score.particles, **score.more}
             try:
                 self._tell(ev.ScoreCame, hole=score.hole, shot=score.shot, values=values)
             except ValueError as error:  # of a hole that nobody knows
-                self.scribe.write("refused", self.time, hole=score.hole, why=str(error))
+                if self.scribe is not None:
+                    self.scribe.write("refused", self.time, hole=score.hole, why=str(error))
 
     def _do(self, instruction: Instruction) -> None:
         name, microscope = str(instruction.name), self.microscope
@@ -200,7 +224,8 @@ class Driver:
             except ValueError as error:  # it contradicts what is known
                 self._tell(ev.Failed, what="square", name=name, why=str(error))
             else:
-                self.scribe.session.surveys[name] = survey
+                if self.scribe is not None:
+                    self.scribe.session.surveys[name] = survey
 
     def _try(
         self, what: Literal["square", "move", "exposure"], name: str, do: Callable[[], object]
