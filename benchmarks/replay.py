@@ -34,10 +34,11 @@ from coaf.cryoem.pilots.prediction import (
     typical_patches,
 )
 from coaf.cryoem.recorded.recording import Recording, Times, read_recording
-from coaf.cryoem.recorded.replay import HOUR, PLAYERS, Player, play_orders
+from coaf.cryoem.recorded.replay import PLAYERS, Player, play_orders
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.timing import HOUR
 
 RESULTS = Path(__file__).parents[1] / "docs" / "replay_results.md"
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cryorl-aldolase"

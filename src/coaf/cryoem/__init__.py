@@ -1,5 +1,8 @@
 """Cryo-EM: grids, microscopes, and the decisions between them."""
 
+from typing import Any
+from warnings import warn
+
 from coaf.cryoem.checks.microscope import check_microscope
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
@@ -14,7 +17,7 @@ from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_rew
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.session.guard import Alarm, Guard
 from coaf.cryoem.session.session import Session
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW, LearnedTiming, Timing
@@ -36,6 +39,7 @@ __all__ = [
     "Choice",
     "CoafPilot",
     "Combined",
+    "Conditions",
     "Feedback",
     "GoodBelow",
     "Graded",
@@ -59,7 +63,6 @@ __all__ = [
     "Square",
     "Survey",
     "Timing",
-    "World",
     "check_microscope",
     "collect",
     "find_holes",
@@ -74,3 +77,10 @@ __all__ = [
     "square_features",
     "write_mrc",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "World":
+        warn("coaf.cryoem.World is coaf.cryoem.Conditions", DeprecationWarning, stacklevel=2)
+        return Conditions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,8 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Setup
 from coaf.bandit.state import entry, seal, unseal
 
+HOUR = 3600.0  # seconds
+
 LEVELS = ("stage", "height", "image", "move", "focus", "expose", "shot")
 # What spends time and says nothing of how long the next move takes.
 MAINTENANCE = ("dewar", "filter", "dark", "emitter")

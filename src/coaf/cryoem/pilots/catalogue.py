@@ -6,6 +6,7 @@ from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, 
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.microscopist import Microscopist
 from coaf.cryoem.reward import Reward
+from coaf.cryoem.timing import HOUR
 
 OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
 POLICIES = ("coaf", *OTHERS)
@@ -69,4 +70,4 @@ def make_pilot(
         for patch in survey.patches
         for hole in patch.holes
     }
-    return Clairvoyant(worth, surveys, timing, hours * 3600.0)
+    return Clairvoyant(worth, surveys, timing, hours * HOUR)

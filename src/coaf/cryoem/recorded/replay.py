@@ -22,9 +22,8 @@ from coaf.cryoem.grid import Shot
 from coaf.cryoem.pilots.prediction import prediction_belief, prediction_features, typical_patches
 from coaf.cryoem.recorded.recording import Recording, Times, read_recording
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import processes
-
-HOUR = 3600.0
 
 
 class Pass(NamedTuple):

@@ -10,7 +10,8 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.images import Image
-from coaf.cryoem.session.session import HOUR, Session
+from coaf.cryoem.session.session import Session
+from coaf.cryoem.timing import HOUR
 from coaf.worlds.figures import COLOURS
 
 if TYPE_CHECKING:

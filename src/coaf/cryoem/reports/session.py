@@ -5,7 +5,8 @@ from itertools import groupby
 from pathlib import Path
 
 from coaf.cryoem.reports import figures as draw
-from coaf.cryoem.session.session import HOUR, Row, Session
+from coaf.cryoem.session.session import Row, Session
+from coaf.cryoem.timing import HOUR
 from coaf.version import __version__
 from coaf.worlds.report import Cell, Report, save
 

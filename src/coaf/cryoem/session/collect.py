@@ -14,10 +14,8 @@ from coaf.cryoem.pilots.catalogue import make_pilot, rivals
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session.inbox import Inbox
-from coaf.cryoem.session.session import HOUR, Row, Session, row_of
-from coaf.cryoem.timing import LearnedTiming, Timing
-
-Watch = Callable[[Row], None]
+from coaf.cryoem.session.session import Row, Session, row_of
+from coaf.cryoem.timing import HOUR, LearnedTiming, Timing
 
 GOOD = GoodBelow(3.8)
 EXPLORE = 0.02
@@ -32,7 +30,7 @@ def collect(
     reward: Reward = GOOD,
     seed: int = 0,
     explore: float = EXPLORE,
-    watch: Watch | None = None,
+    watch: Callable[[Row], None] | None = None,
 ) -> Session:
     """Collect for some hours.
 
@@ -91,7 +89,7 @@ def beside(
     hours: float,
     reward: Reward = GOOD,
     seed: int = 0,
-    watch: Watch | None = None,
+    watch: Callable[[Row], None] | None = None,
 ) -> list[Session]:
     """A session of each policy on the same grid, from the start; these do not explore."""
     same: dict[str, Any] = {"hours": hours, "reward": reward, "seed": seed, "watch": watch}
@@ -108,7 +106,7 @@ class _Drive:
         reward: Reward,
         session: Session,
         end: float,
-        watch: Watch | None,
+        watch: Callable[[Row], None] | None,
     ) -> None:
         self.microscope, self.pilot, self.session, self.end = microscope, pilot, session, end
         self.watch = watch

@@ -9,8 +9,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.session.guard import Alarm
-
-HOUR = 3600.0
+from coaf.cryoem.timing import HOUR
 
 
 class Row(TypedDict):

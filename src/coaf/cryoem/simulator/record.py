@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from coaf.cryoem.reward import NO_FIT
 from coaf.cryoem.simulator.grid import SPACING
 from coaf.cryoem.simulator.simulator import Simulator
 
-NO_FIT = 100000.0
 PIXELS = 183.0 / SPACING  # per µm: positions are in pixels of the patch's image, from its centre
 
 
