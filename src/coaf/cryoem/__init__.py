@@ -4,6 +4,7 @@ from typing import Any
 from warnings import warn
 
 from coaf.cryoem.checks.microscope import check_microscope
+from coaf.cryoem.checks.reward import check_reward
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
@@ -64,6 +65,7 @@ __all__ = [
     "Survey",
     "Timing",
     "check_microscope",
+    "check_reward",
     "collect",
     "find_holes",
     "group_holes",

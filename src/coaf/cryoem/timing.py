@@ -1,6 +1,6 @@
 """How long things take: opening a square, going to a patch, taking a shot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -237,6 +237,26 @@ class LearnedTiming:
         self.weights[level] = min(self.weights[level] + 1.0, self.memory)
         self.means[level] = mean + (taken - mean) / self.weights[level]
         self.counts[level] += 1
+
+    def learn_together(self, levels: Sequence[str], seconds: float) -> None:
+        """Take in what several levels took together, shared as it is expected of them.
+
+        Where nothing is expected of any they have equal shares.
+
+        Examples
+        --------
+        >>> learned = LearnedTiming(Timing(10.0, 0.0, 30.0, 20.0, 30.0, 6.0), weight=1.0)
+        >>> learned.learn_together(("stage", "height", "image"), 80.0)
+        >>> learned.timing.stage, learned.timing.height, learned.timing.image
+        (15.0, 0.0, 45.0)
+        """
+        for level in levels:
+            _check_level(level, "learn_together")
+        seconds = number(f"seconds of {' and '.join(levels)}", seconds, low=0.0)
+        expected = [self.means[level] for level in levels]
+        whole = sum(expected)
+        for level, usual in zip(levels, expected, strict=True):
+            self.learn(level, seconds * (usual / whole if whole > 0.0 else 1.0 / len(levels)))
 
     @property
     def timing(self) -> Timing:

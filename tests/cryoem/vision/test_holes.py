@@ -13,6 +13,7 @@ from coaf.cryoem.simulator.draw import Specimen, draw_square, lay_holes
 from coaf.cryoem.simulator.grid import turn
 from coaf.cryoem.vision.holes import find_holes
 from coaf.cryoem.vision.lattice import Lattice, reduce
+from coaf.cryoem.vision.opening import find_opening
 from outside import SAMPLES
 from specimens import add, mark, random_specimen
 
@@ -89,6 +90,15 @@ def test_part_covered_square() -> None:
     assert marks.visible > 20
     assert marks.recall > 0.95
     assert marks.precision > 0.97
+
+
+def test_what_is_open_does_not_depend_on_how_much_of_the_image_shows_bars() -> None:
+    """Ice too thick to see through is no opening, also where bars are most of what is seen."""
+    thick = replace(plain(0.2), covered=np.array([[-20.0, 0.0, 20.0]]))
+    near, far = (draw_square(thick, pixels=512, field=field, seed=1) for field in (45.0, 75.0))
+    sides = [find_opening(image).side for image in (near, far)]
+    assert sides[0] == pytest.approx(31.5, abs=0.5)
+    assert sides[1] == pytest.approx(sides[0], rel=0.015)
 
 
 def test_darker_holes_are_found_too() -> None:

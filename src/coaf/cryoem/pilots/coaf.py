@@ -99,10 +99,7 @@ class CoafPilot:
         return choice
 
     def opened(self, survey: Survey, seconds: float) -> None:
-        timing = self.times.timing
-        for level in ("stage", "height", "image"):
-            share = getattr(timing, level) / timing.square if timing.square > 0.0 else 0.0
-            self.times.learn(level, share * seconds)
+        self.times.learn_together(("stage", "height", "image"), seconds)
         self._elapsed += seconds
         self._newest = survey.square
         self.squares.opened(survey.square, len(survey.patches))
@@ -181,7 +178,8 @@ class CoafPilot:
         timing, shots = self.times.timing, self._shots(decision, arm)
         if self._entry is None:
             self._entry, known.entered = decision, True
-            self._learn_entry(max(seconds - timing.hole(shots), 0.0))
+            moved = max(seconds - timing.hole(shots), 0.0)
+            self.times.learn_together(("move", "focus"), moved)
         else:
             self.times.learn("expose", max(seconds - (shots - 1) * timing.shot, 0.0))
         self.policy.commit(decision, executed=np.arange(decision.round.n) == arm)
@@ -189,12 +187,6 @@ class CoafPilot:
         known.taken.add(hole)
         self._elapsed += seconds
         self._exposed_at[hole] = self._elapsed
-
-    def _learn_entry(self, seconds: float) -> None:
-        timing = self.times.timing
-        share = timing.move / timing.enter if timing.enter > 0.0 else 1.0
-        self.times.learn("move", share * seconds)
-        self.times.learn("focus", (1.0 - share) * seconds)
 
     def left(self, patch: Patch) -> None:
         if self._open is not None:

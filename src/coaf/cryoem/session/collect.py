@@ -269,11 +269,7 @@ class _Drive:
         return took, took - kept
 
     def _learn(self, levels: tuple[str, ...], seconds: float) -> None:
-        """What several levels took together is shared as it is expected of them."""
-        each = [getattr(self._timing, level) for level in levels]
-        for level, usual in zip(levels, each, strict=True):
-            share = usual / sum(each) if sum(each) else 1.0 / len(each)
-            self.times.learn(level, max(seconds * share, 0.0))
+        self.times.learn_together(levels, max(seconds, 0.0))
         self._timing = self.times.timing
 
     def _time_for_one(self, *, inside: bool = False, shots: int = 1) -> bool:
