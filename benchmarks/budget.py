@@ -28,9 +28,8 @@ from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.pilot import Choice, Left
 from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.session.collect import GOOD, collect
-from coaf.cryoem.session.session import HOUR
 from coaf.cryoem.simulator.simulator import Simulator
-from coaf.cryoem.timing import FAST, SLOW
+from coaf.cryoem.timing import FAST, HOUR, SLOW
 from coaf.worlds import Synthetic, optimum
 from coaf.worlds.optimum import STREAM
 from coaf.worlds.statistics import mean

@@ -1,9 +1,9 @@
-"""How the ranking of policies moves when each number of the simulated world changes by 30 %.
+"""How the ranking of policies moves when each of the simulator's conditions changes by 30 %.
 
     python benchmarks/ranking.py [--seeds 2] [--hours 1] [--squares 12]
 
 Writes docs/simulator_ranking.md: for each number, good micrographs (by truth) of every policy on
-the same grids, relative to COAF's in the same world, and whether the order changed.
+the same grids, relative to COAF's in the same, and whether the order changed.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.session.collect import collect
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.simulator import Simulator
 
 RESULTS = Path(__file__).parents[1] / "docs" / "simulator_ranking.md"
@@ -27,11 +27,11 @@ FIRST = 2000  # seeds that nothing was fitted to
 def good(task: tuple[str, float, int, float, int]) -> list[float]:
     """Truly good micrographs of each policy on one grid."""
     name, factor, seed, hours, squares = task
-    world = World().scaled(**{name: factor}) if name else World()
+    conditions = Conditions().scaled(**{name: factor}) if name else Conditions()
     found = []
     for policy in POLICIES:
         simulator = Simulator(
-            seed, squares=squares, pixels=False, prediction=True, faults=(), world=world
+            seed, squares=squares, pixels=False, prediction=True, faults=(), conditions=conditions
         )
         session = collect(simulator, policy, hours=hours, explore=0.0)
         found.append(float(session.summary()["true_good"]))
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--squares", type=int, default=12)
     given = parser.parse_args()
-    settings = [("", 1.0), *((f.name, by) for f in fields(World) for by in FACTORS)]
+    settings = [("", 1.0), *((f.name, by) for f in fields(Conditions) for by in FACTORS)]
     seeds = range(FIRST, FIRST + given.seeds)
     tasks = [(n, by, s, given.hours, given.squares) for n, by in settings for s in seeds]
     with ProcessPoolExecutor() as pool:

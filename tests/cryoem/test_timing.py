@@ -117,6 +117,44 @@ def test_a_restored_timing_goes_on_as_if_nothing_had_happened(
     assert again.state() == learned.state()
 
 
+together = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=4, unique=True)
+
+
+@given(together, st.lists(st.floats(0.0, 500.0), min_size=7, max_size=7), st.floats(0.0, 2000.0))
+def test_what_took_together_is_shared_as_expected(
+    levels: list[str], usual: list[float], seconds: float
+) -> None:
+    """The shares add up to the whole, and stand to each other as what was expected."""
+
+    class Told(LearnedTiming):
+        def learn(self, level: str, seconds: float) -> None:
+            shares[level] = seconds
+            super().learn(level, seconds)
+
+    shares: dict[str, float] = {}
+    prior = dict(zip(LEVELS, usual, strict=True))
+    learned = Told(Timing(**prior))
+    learned.learn_together(levels, seconds)
+    assert list(shares) == levels
+    assert sum(shares.values()) == pytest.approx(seconds, rel=1e-9, abs=1e-9)
+    whole = sum(prior[level] for level in levels)
+    for level in levels:
+        if whole > 0.0:
+            due = prior[level] * (seconds / whole) if np.isfinite(seconds / whole) else seconds
+            assert shares[level] == pytest.approx(due, rel=1e-9, abs=1e-9)
+        else:
+            assert shares[level] == pytest.approx(seconds / len(levels))
+
+
+def test_what_took_together_must_be_seconds_of_levels() -> None:
+    learned = LearnedTiming(FAST)
+    with pytest.raises(ValueError, match="learn_together: 'walk' is no level; there are stage"):
+        learned.learn_together(("move", "walk"), 10.0)
+    with pytest.raises(ValueError, match="seconds of move and focus is -1"):
+        learned.learn_together(("move", "focus"), -1.0)
+    assert learned.counts == dict.fromkeys(LEVELS, 0), "what is refused changes nothing"
+
+
 @given(st.lists(st.floats(1.0, 100.0), min_size=1, max_size=60))
 def test_a_learned_time_stays_within_what_was_measured_and_expected(seconds: list[float]) -> None:
     learned = LearnedTiming(FAST)

@@ -1,6 +1,6 @@
 """Work that commands do: its progress, and what is said when it fails or is interrupted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from rich.progress import (
 
 from coaf.cli.base import INTERRUPTED, fail
 from coaf.cli.terminal import errors, say
-
-Watch = Callable[[str, int, int | None], None]  # stage, done, of how many if that is known
+from coaf.worlds.watch import Watch
 
 # What bad input raises, told in a sentence. Anything else is a fault of ours, and shows where.
 BAD_INPUT = (OSError, ValueError, KeyError, ModuleNotFoundError)

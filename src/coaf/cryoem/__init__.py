@@ -1,6 +1,10 @@
 """Cryo-EM: grids, microscopes, and the decisions between them."""
 
+from typing import Any
+from warnings import warn
+
 from coaf.cryoem.checks.microscope import check_microscope
+from coaf.cryoem.checks.reward import check_reward
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
@@ -19,7 +23,7 @@ from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_rew
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.session.guard import Alarm, Guard
 from coaf.cryoem.session.session import Session
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW, LearnedTiming, Timing
@@ -42,6 +46,7 @@ __all__ = [
     "CoafPilot",
     "Column",
     "Combined",
+    "Conditions",
     "Feedback",
     "GoodBelow",
     "Graded",
@@ -67,9 +72,9 @@ __all__ = [
     "Square",
     "Survey",
     "Timing",
-    "World",
     "build_recording",
     "check_microscope",
+    "check_reward",
     "collect",
     "find_holes",
     "group_holes",
@@ -84,3 +89,10 @@ __all__ = [
     "write_mrc",
     "write_recording",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "World":
+        warn("coaf.cryoem.World is coaf.cryoem.Conditions", DeprecationWarning, stacklevel=2)
+        return Conditions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

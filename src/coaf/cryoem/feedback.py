@@ -9,11 +9,11 @@ import numpy as np
 
 from coaf.bandit.arrays import number
 from coaf.cryoem.grid import Shot
+from coaf.cryoem.timing import HOUR
 
 Delay = Literal["none", "measured"] | float
 
 WORKERS = 12  # enough for 540 micrographs an hour, as facilities size theirs
-HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ def _check_failed(failed: str) -> None:
         raise ValueError(f'failed is {failed!r}; it must be "bad" or "missing"')
 
 
+def _plain(value: float) -> str:
+    """A number as a person writes it, with as many digits as it needs to be read again."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
 def _if_failed(failed: Failed) -> float | None:
     return 0.0 if failed == "bad" else None
 
@@ -96,7 +102,7 @@ class GoodBelow:
         return _if_failed(self.failed) if fit is None else float(fit < self.cut)
 
     def __str__(self) -> str:
-        return f"ctf<{self.cut:g}"
+        return f"ctf<{_plain(self.cut)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ class Graded:
         return min(max((self.worst - fit) / (self.worst - self.best), 0.0), 1.0)
 
     def __str__(self) -> str:
-        return f"ctf {self.best:g}..{self.worst:g}"
+        return f"ctf {_plain(self.best)}..{_plain(self.worst)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,7 @@ class Particles:
         return count / self.scale
 
     def __str__(self) -> str:
-        return f"particles/{self.scale:g}"
+        return f"particles/{_plain(self.scale)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +226,12 @@ class Combined:
         return math.fsum(w * v for w, v in zip(self.weights, values, strict=True))
 
     def __str__(self) -> str:
+        sums = [isinstance(p, Combined) and p.weights is not None for p in self.parts]
+        parts = [f"({p})" if is_sum else str(p) for p, is_sum in zip(self.parts, sums, strict=True)]
         if self.weights is None:
-            return " * ".join(map(str, self.parts))
-        both = zip(self.weights, self.parts, strict=True)
-        return " + ".join(f"{weight:g} * {part}" for weight, part in both)
+            return " * ".join(parts)
+        both = zip(self.weights, parts, strict=True)
+        return " + ".join(f"{_plain(weight)} * {part}" for weight, part in both)
 
 
 _NUMBER = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
@@ -265,7 +273,7 @@ def _term(term: str, text: str, failed: Failed) -> tuple[float | None, Reward]:
     """A weight, if there is one, and the product of the rest."""
     factors = [factor.strip() for factor in term.split("*")]
     weight = None
-    if len(factors) > 1 and re.fullmatch(_NUMBER, factors[0]):
+    if len(factors) > 1 and re.fullmatch(f"-?{_NUMBER}", factors[0]):
         weight = float(factors.pop(0))
     parts = tuple(_factor(factor, text, failed) for factor in factors)
     return weight, parts[0] if len(parts) == 1 else Combined(parts)

@@ -11,6 +11,7 @@ from coaf.bandit.latency import Setup
 from coaf.bandit.state import entry, seal, unseal
 
 HOUR = 3600.0  # seconds
+
 LEVELS = ("stage", "height", "image", "move", "focus", "expose", "shot")
 # What spends time and says nothing of how long the next move takes.
 MAINTENANCE = ("dewar", "filter", "dark", "emitter")
@@ -238,10 +239,24 @@ class LearnedTiming:
         self.counts[level] += 1
 
     def learn_together(self, levels: Sequence[str], seconds: float) -> None:
-        """What several levels took together is shared as it is expected of them."""
-        each = [self.means[level] for level in levels]
-        for level, usual in zip(levels, each, strict=True):
-            self.learn(level, seconds * (usual / sum(each) if sum(each) else 1.0 / len(each)))
+        """Take in what several levels took together, shared as it is expected of them.
+
+        Where nothing is expected of any they have equal shares.
+
+        Examples
+        --------
+        >>> learned = LearnedTiming(Timing(10.0, 0.0, 30.0, 20.0, 30.0, 6.0), weight=1.0)
+        >>> learned.learn_together(("stage", "height", "image"), 80.0)
+        >>> learned.timing.stage, learned.timing.height, learned.timing.image
+        (15.0, 0.0, 45.0)
+        """
+        for level in levels:
+            _check_level(level, "learn_together")
+        seconds = number(f"seconds of {' and '.join(levels)}", seconds, low=0.0)
+        expected = [self.means[level] for level in levels]
+        whole = sum(expected)
+        for level, usual in zip(levels, expected, strict=True):
+            self.learn(level, seconds * (usual / whole if whole > 0.0 else 1.0 / len(levels)))
 
     @property
     def timing(self) -> Timing:

@@ -114,6 +114,20 @@ def test_nothing_is_begun_that_cannot_finish() -> None:
     assert direct.hole(patch, range(6), Left(FAST.enter + FAST.expose, 0)).name is not None
 
 
+def test_times_are_shared_between_the_steps_of_opening_and_entering() -> None:
+    """A first measurement counts one against five: twice the usual makes all of its steps 7/6."""
+    pilot, (patch,) = by_hand("p")  # opened in 85 s
+    opened = 1.0 + (85.0 / FAST.square - 1.0) / 6.0
+    pilot.hole(patch, range(6), PLENTY)
+    pilot.exposed("p-0", 2.0 * FAST.enter + FAST.hole())
+    learned = pilot.times.timing
+    for level in ("stage", "height", "image"):
+        assert getattr(learned, level) == pytest.approx(opened * getattr(FAST, level))
+    for level in ("move", "focus"):
+        assert getattr(learned, level) == pytest.approx(7.0 / 6.0 * getattr(FAST, level))
+    assert learned.expose == FAST.expose, "of an entry nothing is known of the exposure alone"
+
+
 def test_each_of_several_shots_is_learned_once() -> None:
     pilot, (patch, *_) = by_hand("p", shots=3)
     before = pilot.estimates(patch)

@@ -76,6 +76,26 @@ def test_one_more_square_known_is_one_less_surprise() -> None:
     assert far[1] < 0.5
 
 
+def test_it_hopes_for_one_deviation_of_what_is_not_known() -> None:
+    """A few squares without features: noise of variance 9, a prior of variance 81 around 0."""
+    for n in (1, 2, 4):
+        choice = SquareChoice()
+        rows = [(s, 5.0) for s in squares(n, 11, dim=0)]
+        choice.choose(squares(2, 12, dim=0), rows, rate=0.01, seconds=85.0)
+        precision = n / 9.0 + 1.0 / 81.0
+        mean = 5.0 * (n / 9.0) / precision
+        assert choice.ranking[0][1] == pytest.approx(mean + precision**-0.5)
+
+
+def test_of_squares_that_should_hold_as_much_the_least_known_is_opened() -> None:
+    looks = [Square(f"{x}", 0.0, 0.0, features=(float(x),)) for x in (-2, 2, -1, 1, 0, 9)]
+    choice = SquareChoice()
+    choice.choose(looks[4:], [(s, 6.0) for s in looks[:4]], rate=0.01, seconds=85.0)
+    (best, much), (other, less) = choice.ranking
+    assert (best, other) == ("9", "0")
+    assert much > less + 1.0
+
+
 def test_the_scale_of_a_feature_does_not_matter() -> None:
     seen, rest = squares(8, 9), squares(6, 10)
     orders = []

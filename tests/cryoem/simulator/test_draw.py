@@ -1,4 +1,4 @@
-"""What is drawn is what the scene says, at every magnification."""
+"""What is drawn is what the specimen says, at every magnification."""
 
 from dataclasses import replace
 
@@ -9,32 +9,32 @@ from coaf.cryoem.simulator.draw import (
     BARS,
     FOIL,
     MEAN_FREE_PATH,
-    Scene,
+    Specimen,
     draw_square,
     lay_holes,
-    rotate,
     visible,
 )
+from coaf.cryoem.simulator.grid import turn
 from coaf.cryoem.simulator.tile import TileSquare, draw_tile
 
 DOSE = 1000.0
 
 
-def small(**change: object) -> Scene:
+def small(**change: object) -> Specimen:
     holes = lay_holes(size=20.0, spacing=5.0, radius=1.0, angle=0.3)
-    scene = Scene(
+    specimen = Specimen(
         holes=holes,
         radius=np.ones(len(holes)),
         thickness=np.full(len(holes), 60.0),
         size=20.0,
         angle=0.3,
     )
-    return replace(scene, **change)  # type: ignore[arg-type]
+    return replace(specimen, **change)  # type: ignore[arg-type]
 
 
-def mean_at(scene: Scene, where: tuple[float, float], *, pixels: int = 400) -> float:
+def mean_at(specimen: Specimen, where: tuple[float, float], *, pixels: int = 400) -> float:
     """Brightness, relative to vacuum, within 0.5 µm of a place."""
-    image = draw_square(scene, pixels=pixels, dose=DOSE, seed=1)
+    image = draw_square(specimen, pixels=pixels, dose=DOSE, seed=1)
     rows, columns = np.indices(image.pixels.shape)
     x, y = image.to_stage(np.column_stack([columns.ravel(), rows.ravel()])).T
     near = np.hypot(x - where[0], y - where[1]) < 0.5
@@ -43,76 +43,76 @@ def mean_at(scene: Scene, where: tuple[float, float], *, pixels: int = 400) -> f
 
 @pytest.mark.parametrize("thickness", [0.0, 40.0, 200.0])
 def test_ice_absorbs_by_its_thickness(thickness: float) -> None:
-    scene = small()
-    ice = scene.thickness.copy()
+    specimen = small()
+    ice = specimen.thickness.copy()
     ice[0] = thickness
-    seen = mean_at(replace(scene, thickness=ice), tuple(scene.holes[0]))
+    seen = mean_at(replace(specimen, thickness=ice), tuple(specimen.holes[0]))
     assert seen == pytest.approx(np.exp(-thickness / MEAN_FREE_PATH), rel=0.01)
 
 
 def test_foil_bars_dirt_cover_and_tears_have_their_own_brightness() -> None:
-    scene = small()
-    between = tuple(rotate(np.array([[2.5, 2.5]]), 0.3)[0])
+    specimen = small()
+    between = tuple(np.array([2.5, 2.5]) @ turn(0.3))
     through = np.exp(-60.0 / MEAN_FREE_PATH)
-    assert mean_at(scene, between) == pytest.approx(FOIL["carbon"] * through, rel=0.02)
-    gold = replace(scene, foil="gold")
+    assert mean_at(specimen, between) == pytest.approx(FOIL["carbon"] * through, rel=0.02)
+    gold = replace(specimen, foil="gold")
     assert mean_at(gold, between) == pytest.approx(FOIL["gold"] * through, rel=0.02)
-    assert mean_at(scene, (10.5, -10.0)) == pytest.approx(BARS, abs=0.01)
+    assert mean_at(specimen, (10.5, -10.0)) == pytest.approx(BARS, abs=0.01)
     blob = np.array([[*between, 1.2]])
-    assert mean_at(replace(scene, dirt=blob), between) == pytest.approx(BARS, abs=0.01)
-    assert mean_at(replace(scene, covered=blob), between) < 0.3
-    broken = np.zeros(len(scene.holes), dtype=np.bool_)
+    assert mean_at(replace(specimen, dirt=blob), between) == pytest.approx(BARS, abs=0.01)
+    assert mean_at(replace(specimen, covered=blob), between) < 0.3
+    broken = np.zeros(len(specimen.holes), dtype=np.bool_)
     broken[3] = True
-    assert mean_at(replace(scene, broken=broken), tuple(scene.holes[3])) > 0.97
+    assert mean_at(replace(specimen, broken=broken), tuple(specimen.holes[3])) > 0.97
 
 
 def test_ice_that_tilts_and_a_beam_that_slopes() -> None:
-    scene = small(tilt_of_ice=np.tile([30.0, 0.0], (9, 1)))
-    x, y = scene.holes[4]
-    thin, thick = mean_at(scene, (x - 0.5, y)), mean_at(scene, (x + 0.5, y))
+    specimen = small(tilt_of_ice=np.tile([30.0, 0.0], (9, 1)))
+    x, y = specimen.holes[4]
+    thin, thick = mean_at(specimen, (x - 0.5, y)), mean_at(specimen, (x + 0.5, y))
     assert np.log(thin / thick) == pytest.approx(30.0 / MEAN_FREE_PATH, rel=0.15)
     sloped = replace(small(), shade=np.array([0.2, 0.0]))
-    right = mean_at(sloped, tuple(scene.holes[5])) / mean_at(small(), tuple(scene.holes[5]))
-    assert right == pytest.approx(1.0 + 0.2 * scene.holes[5, 0] / 10.0, rel=0.02)
+    right = mean_at(sloped, tuple(specimen.holes[5])) / mean_at(small(), tuple(specimen.holes[5]))
+    assert right == pytest.approx(1.0 + 0.2 * specimen.holes[5, 0] / 10.0, rel=0.02)
 
 
 def test_crystals_speckle_a_hole() -> None:
     crystalline = np.zeros(9, dtype=np.bool_)
     crystalline[4] = True
     spread = []
-    for scene in (small(), small(crystalline=crystalline)):
-        image = draw_square(scene, pixels=512, dose=DOSE, seed=2)
+    for specimen in (small(), small(crystalline=crystalline)):
+        image = draw_square(specimen, pixels=512, dose=DOSE, seed=2)
         spread.append(float(image.pixels[246:266, 246:266].std()))
     assert spread[1] > 3.0 * spread[0]
 
 
 def test_the_seed_is_the_picture() -> None:
-    scene = small(broken=np.arange(9) == 2)
-    one, same, other = (draw_square(scene, pixels=64, seed=s).pixels for s in (5, 5, 6))
+    specimen = small(broken=np.arange(9) == 2)
+    one, same, other = (draw_square(specimen, pixels=64, seed=s).pixels for s in (5, 5, 6))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
 
 
 def test_shot_noise_grows_as_the_root_of_the_dose() -> None:
-    scene = Scene(holes=np.zeros((0, 2)), radius=np.zeros(0), thickness=np.zeros(0))
+    specimen = Specimen(holes=np.zeros((0, 2)), radius=np.zeros(0), thickness=np.zeros(0))
     for dose in (50.0, 800.0):
-        middle = draw_square(scene, pixels=256, dose=dose, seed=0).pixels[100:156, 100:156]
+        middle = draw_square(specimen, pixels=256, dose=dose, seed=0).pixels[100:156, 100:156]
         mean = dose * FOIL["carbon"]
         assert middle.mean() == pytest.approx(mean, rel=0.02)
         assert middle.std() == pytest.approx(np.sqrt(mean + 4.0), rel=0.06)
 
 
 def test_hidden_broken_and_dark_holes_are_not_visible() -> None:
-    scene = small()
-    assert visible(scene).all()
-    thickness = scene.thickness.copy()
+    specimen = small()
+    assert visible(specimen).all()
+    thickness = specimen.thickness.copy()
     thickness[0] = 400.0
     hidden = replace(
-        scene,
+        specimen,
         thickness=thickness,
         broken=np.arange(9) == 1,
-        covered=np.array([[*scene.holes[2], 2.0]]),
-        dirt=np.array([[*scene.holes[3], 0.5]]),
+        covered=np.array([[*specimen.holes[2], 2.0]]),
+        dirt=np.array([[*specimen.holes[3], 0.5]]),
         size=11.5,
     )
     # Holes at the corners of the lattice lie beyond the smaller opening's reach, or its bars.

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.feedback import Feedback
-from coaf.cryoem.simulator.conditions import World, expected_resolution, resolution, thickness_loss
+from coaf.cryoem.reward import NO_FIT
+from coaf.cryoem.simulator.conditions import (
+    Conditions,
+    expected_resolution,
+    resolution,
+    thickness_loss,
+)
 from coaf.cryoem.simulator.grid import make_grid, make_square
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
@@ -87,21 +93,26 @@ def test_what_is_scored_is_the_truth_of_a_first_visit() -> None:
 
 
 def test_quality_is_best_between_thin_and_thick() -> None:
-    world = World()
+    conditions = Conditions()
     nm = np.array([5.0, 12.0, 30.0, 45.0, 120.0, 300.0])
-    ctf = resolution(world, thickness_loss(world, nm))
+    ctf = resolution(conditions, thickness_loss(conditions, nm))
     assert (np.diff(ctf[:3]) < 0).all()
     assert ctf[2] == ctf[3] < ctf[4] < ctf[5]
 
 
 def test_the_expected_resolution_is_a_mean() -> None:
-    world = World()
+    conditions = Conditions()
     rng = np.random.default_rng(0)
     focus, luck, shot = rng.standard_normal((3, 200_000))
-    badness = 0.4 + world.focus * np.abs(focus) + world.luck * luck + world.shot_luck * shot
-    mean = float(resolution(world, badness).mean())
+    badness = (
+        0.4
+        + conditions.focus * np.abs(focus)
+        + conditions.luck * luck
+        + conditions.shot_luck * shot
+    )
+    mean = float(resolution(conditions, badness).mean())
     # The half normal of focus is taken as a normal of the same mean and variance.
-    assert expected_resolution(world, np.array([0.4]))[0] == pytest.approx(mean, rel=0.01)
+    assert expected_resolution(conditions, np.array([0.4]))[0] == pytest.approx(mean, rel=0.01)
 
 
 def test_thick_squares_say_so_in_the_atlas_and_in_the_features_but_not_for_sure() -> None:
@@ -126,26 +137,26 @@ def test_thick_squares_say_so_in_the_atlas_and_in_the_features_but_not_for_sure(
 
 
 def test_pixels_speak_differently_of_quality_on_each_grid_and_in_each_area() -> None:
-    grids = [make_grid(World(), seed, 25) for seed in range(40)]
+    grids = [make_grid(Conditions(), seed, 25) for seed in range(40)]
     gains = np.log([grid.gain for grid in grids])
-    assert gains.std() == pytest.approx(World().pixel_gain, rel=0.35)
+    assert gains.std() == pytest.approx(Conditions().pixel_gain, rel=0.35)
     assert all(len(np.unique(grid.sight)) == len(np.unique(grid.tile)) > 1 for grid in grids)
 
 
 def test_shots_of_a_hole_are_alike_and_not_the_same() -> None:
-    world = World()
-    grid = make_grid(world, 0, 1)
-    luck = make_square(world, grid, 0, 0, 2).luck
-    expected = world.luck**2 / (world.luck**2 + world.shot_luck**2)
+    conditions = Conditions()
+    grid = make_grid(conditions, 0, 1)
+    luck = make_square(conditions, grid, 0, 0, 2).luck
+    expected = conditions.luck**2 / (conditions.luck**2 + conditions.shot_luck**2)
     assert np.corrcoef(luck[:, 0], luck[:, 1])[0, 1] == pytest.approx(expected, abs=0.08)
 
 
 def test_focus_is_shared_by_a_visit_and_another_visit_has_another() -> None:
     # Nothing but focus varies here, apart from the way the ice is.
-    world = World(luck=0.0, shot_luck=0.0, shift_loss=0.0, missed=0.0, false=0.0)
-    simulator = quick(2, squares=2, world=world, delay="none", faults=())
+    conditions = Conditions(luck=0.0, shot_luck=0.0, shift_loss=0.0, missed=0.0, false=0.0)
+    simulator = quick(2, squares=2, conditions=conditions, delay="none", faults=())
     patch = next(p for s in simulator.squares() for p in simulator.survey(s.name).patches)
-    blind = quick(2, squares=2, world=World(**{**_fields(world), "focus": 0.0}))
+    blind = quick(2, squares=2, conditions=Conditions(**{**_fields(conditions), "focus": 0.0}))
     half = len(patch.holes) // 2
     errors = []
     for holes in (patch.holes[:half], patch.holes[half:]):
@@ -154,7 +165,7 @@ def test_focus_is_shared_by_a_visit_and_another_visit_has_another() -> None:
             simulator.expose(hole)
         got = {s.hole: s.ctf for s in simulator.collect()}
         bad = [
-            (_badness(world, ctf), _badness(world, blind.truth(name)))
+            (_badness(conditions, ctf), _badness(conditions, blind.truth(name)))
             for name, ctf in got.items()
             if ctf is not None
         ]
@@ -164,20 +175,20 @@ def test_focus_is_shared_by_a_visit_and_another_visit_has_another() -> None:
     assert abs(errors[0][0] - errors[1][0]) > 1e-3
 
 
-def _fields(world: World) -> dict[str, float]:
-    return {name: getattr(world, name) for name in World.__dataclass_fields__}
+def _fields(conditions: Conditions) -> dict[str, float]:
+    return {name: getattr(conditions, name) for name in Conditions.__dataclass_fields__}
 
 
-def _badness(world: World, ctf: float | None) -> float:
+def _badness(conditions: Conditions, ctf: float | None) -> float:
     assert ctf is not None
-    bend = (ctf - world.floor) / world.scale * world.steep
-    return float(np.log(np.expm1(bend)) / world.steep)
+    bend = (ctf - conditions.floor) / conditions.scale * conditions.steep
+    return float(np.log(np.expm1(bend)) / conditions.steep)
 
 
 def test_image_shift_costs_quality() -> None:
     near: list[float] = []
     far: list[float] = []
-    simulator = quick(3, squares=9, world=World().scaled(shift_loss=50.0))
+    simulator = quick(3, squares=9, conditions=Conditions().scaled(shift_loss=50.0))
     for square in simulator.squares():
         for patch in simulator.peek(square.name).patches:
             for hole in patch.holes:
@@ -205,7 +216,7 @@ def test_in_a_fault_every_score_is_bad_and_after_it_they_are_not() -> None:
 
 def test_a_share_of_grids_has_a_fault_by_itself() -> None:
     with_fault = sum(bool(quick(seed, squares=1).faults) for seed in range(200))
-    assert with_fault / 200 == pytest.approx(World().fault_share, abs=0.06)
+    assert with_fault / 200 == pytest.approx(Conditions().fault_share, abs=0.06)
 
 
 @pytest.mark.parametrize(
@@ -262,18 +273,18 @@ def test_maintenance_spends_time_and_trains_nothing() -> None:
 
 
 def test_the_hole_finders_mistakes_reach_the_survey() -> None:
-    careless = World(missed=0.2, false=0.1, no_fit=0.0, empty=0.0)
-    clean = World(missed=0.0, false=0.0, no_fit=0.0, empty=0.0)
+    careless = Conditions(missed=0.2, false=0.1, no_fit=0.0, empty=0.0)
+    clean = Conditions(missed=0.0, false=0.0, no_fit=0.0, empty=0.0)
     holes, failed = {}, {}
-    for world in (careless, clean):
-        simulator = quick(5, squares=6, world=world)
+    for conditions in (careless, clean):
+        simulator = quick(5, squares=6, conditions=conditions)
         true = [
             simulator.truth(hole.name)
             for square in simulator.squares()
             for patch in simulator.peek(square.name).patches
             for hole in patch.holes
         ]
-        holes[world], failed[world] = len(true), true.count(None)
+        holes[conditions], failed[conditions] = len(true), true.count(None)
     assert holes[careless] / holes[clean] == pytest.approx(0.8, abs=0.04)
     assert failed[careless] / holes[careless] == pytest.approx(0.1, abs=0.04)
     assert failed[clean] < 0.01 * holes[clean]
@@ -311,32 +322,34 @@ def test_bad_settings_are_named() -> None:
         with pytest.raises(ValueError, match=message):
             quick(**wrong)
     with pytest.raises(ValueError, match="thin"):
-        World(thin=50.0, thick=40.0)
+        Conditions(thin=50.0, thick=40.0)
     with pytest.raises(ValueError, match="a share is at most 1"):
-        World(missed=1.5)
+        Conditions(missed=1.5)
     with pytest.raises(ValueError, match="luck"):
-        World(luck=-0.1)
+        Conditions(luck=-0.1)
     with pytest.raises(ValueError, match="no 'lukc'"):
-        World().scaled(lukc=1.3)
+        Conditions().scaled(lukc=1.3)
 
 
 def test_every_number_of_the_world_matters() -> None:
     # What is rare must be made frequent, for a short session to meet it; this grid has a fault.
-    world = World(thickness=50.0)
-    factors = dict.fromkeys(World.__dataclass_fields__, 8.0) | {"thin": 1.3, "usable": 1.3}
+    conditions = Conditions(thickness=50.0)
+    factors = dict.fromkeys(Conditions.__dataclass_fields__, 8.0) | {"thin": 1.3, "usable": 1.3}
     factors["fault_share"] = 0.0
     factors |= dict.fromkeys(("outage_every", "lapse_every"), 0.02)
     untouched = []
-    plain = _session(world)
+    plain = _session(conditions)
     for name, factor in factors.items():
-        if _session(world.scaled(**{name: factor})) == plain:
+        if _session(conditions.scaled(**{name: factor})) == plain:
             untouched.append(name)
     assert not untouched, ", ".join(untouched)
 
 
-def _session(world: World) -> tuple[object, ...]:
+def _session(conditions: Conditions) -> tuple[object, ...]:
     """Two squares of a grid with a fault, taken whole and slowly."""
-    simulator = Simulator(12, squares=2, pixels=False, prediction=True, shots=2, world=world)
+    simulator = Simulator(
+        12, squares=2, pixels=False, prediction=True, shots=2, conditions=conditions
+    )
     seen: list[object] = [simulator.squares(), simulator.faults]
     for square in simulator.squares():
         survey = simulator.survey(square.name)
@@ -361,3 +374,17 @@ def test_scores_come_through_the_queue() -> None:
     assert simulator.feedback.lost + len(scores) == len(patch.holes)
     assert queue.seed == simulator.feedback.seed
     assert all(score.arrived_at > score.exposed_at for score in scores)
+
+
+def test_conditions_were_called_a_world() -> None:
+    """What was written for `World` still runs, and is told the name of today."""
+    import coaf.cryoem
+
+    with pytest.warns(DeprecationWarning, match="is coaf.cryoem.Conditions"):
+        former = coaf.cryoem.World
+    assert former is Conditions
+    with pytest.warns(DeprecationWarning, match=r"is Simulator\(conditions=...\)"):
+        simulator = quick(1, squares=2, world=former(luck=0.2))
+    assert simulator.conditions == Conditions(luck=0.2)
+    with pytest.raises(AttributeError, match="has no attribute 'Wrold'"):
+        coaf.cryoem.Wrold  # noqa: B018

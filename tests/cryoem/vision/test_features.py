@@ -1,4 +1,4 @@
-"""Features say the same of a scene at every magnification and dose, and rank ice by thickness."""
+"""Features say the same of a specimen at every magnification and dose, and rank its ice."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.images import Image, Pixels
-from coaf.cryoem.simulator.draw import MEAN_FREE_PATH, Scene, draw_square, lay_holes, visible
+from coaf.cryoem.simulator.draw import MEAN_FREE_PATH, Specimen, draw_square, lay_holes, visible
 from coaf.cryoem.simulator.tile import TileSquare, draw_tile
 from coaf.cryoem.vision.features import (
     HOLE_FEATURES,
@@ -18,19 +18,19 @@ from coaf.cryoem.vision.features import (
     square_features,
 )
 from coaf.cryoem.vision.holes import find_holes
-from scenes import random_scene
+from specimens import random_specimen
 
 ICE, SPREAD, CONTRAST, GRADIENT, EDGE, DIRT, NEIGHBOURS, RADIAL = range(8)
 SIZE = 30.0
 
 
-def scene(seed: int = 1) -> Scene:
+def specimen(seed: int = 1) -> Specimen:
     rng = np.random.default_rng(seed)
     holes = lay_holes(size=SIZE, spacing=3.0, radius=0.8, angle=0.3)
     n = len(holes)
     thickness = np.clip(40.0 + holes[:, 0] + rng.normal(0.0, 20.0, n), 5.0, None)
     thickness[rng.random(n) < 0.1] = 0.0
-    return Scene(
+    return Specimen(
         holes=holes,
         radius=np.full(n, 0.8),
         thickness=thickness,
@@ -42,7 +42,7 @@ def scene(seed: int = 1) -> Scene:
     )
 
 
-def features_of(it: Scene, *, pixels: int = 400, dose: float = 400.0) -> FloatArray:
+def features_of(it: Specimen, *, pixels: int = 400, dose: float = 400.0) -> FloatArray:
     image = draw_square(it, pixels=pixels, dose=dose, seed=7)
     clear = visible(it)
     return hole_features(image, it.holes[clear], 0.8, found=find_holes(image))
@@ -50,8 +50,8 @@ def features_of(it: Scene, *, pixels: int = 400, dose: float = 400.0) -> FloatAr
 
 @pytest.mark.parametrize(("pixels", "dose"), [(800, 400.0), (256, 1600.0)])
 def test_neither_pixel_size_nor_dose_moves_them(pixels: int, dose: float) -> None:
-    base, other = features_of(scene()), features_of(scene(), pixels=pixels, dose=dose)
-    assert base.shape == (visible(scene()).sum(), len(HOLE_FEATURES))
+    base, other = features_of(specimen()), features_of(specimen(), pixels=pixels, dose=dose)
+    assert base.shape == (visible(specimen()).sum(), len(HOLE_FEATURES))
     # On a scale of 1, the typical hole moves by less than 5 %; so do the means of all holes.
     assert np.median(np.abs(other - base), axis=0).max() < 0.05
     assert np.abs(other.mean(axis=0) - base.mean(axis=0)).max() < 0.03
@@ -62,7 +62,7 @@ def test_neither_pixel_size_nor_dose_moves_them(pixels: int, dose: float) -> Non
 
 
 def test_gain_does_not_move_them() -> None:
-    it = scene()
+    it = specimen()
     image = draw_square(it, pixels=512, seed=0)
     bright = Image(image.pixels * 13.0, image.pixel_size)
     clear = it.holes[visible(it)]
@@ -72,7 +72,7 @@ def test_gain_does_not_move_them() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ice_ranks_holes_by_thickness(seed: int) -> None:
-    it = random_scene(seed, size=40.0, shade=0.02)
+    it = random_specimen(seed, size=40.0, shade=0.02)
     clear = visible(it) & ~it.crystalline
     image = draw_square(it, pixels=768, dose=100.0, seed=seed)
     radius = float(it.radius[0])
@@ -81,13 +81,13 @@ def test_ice_ranks_holes_by_thickness(seed: int) -> None:
 
 
 def test_ice_is_thickness_in_mean_free_paths() -> None:
-    it = replace(scene(), crystalline=np.zeros(len(scene().holes), dtype=np.bool_))
+    it = replace(specimen(), crystalline=np.zeros(len(specimen().holes), dtype=np.bool_))
     ice = features_of(it, dose=2000.0)[:, ICE]
     np.testing.assert_allclose(ice, it.thickness[visible(it)] / MEAN_FREE_PATH, atol=0.02)
 
 
 def test_empty_holes_tell_the_slope_of_the_beam() -> None:
-    it = scene()
+    it = specimen()
     empty = np.arange(len(it.holes)) % 6 == 0
     it = replace(
         it,
@@ -100,7 +100,7 @@ def test_empty_holes_tell_the_slope_of_the_beam() -> None:
 
 
 def test_each_feature_says_what_it_is_for() -> None:
-    it = scene()
+    it = specimen()
     clear = visible(it)
     f = features_of(it, dose=2000.0)
     crystalline = it.crystalline[clear]
@@ -119,7 +119,7 @@ def test_each_feature_says_what_it_is_for() -> None:
 
 
 def test_given_vacuum_is_used() -> None:
-    it = scene()
+    it = specimen()
     image = draw_square(it, pixels=300, dose=100.0, seed=0)
     found = find_holes(image)
     clear = it.holes[visible(it)]
@@ -129,7 +129,7 @@ def test_given_vacuum_is_used() -> None:
 
 
 def test_bad_places_and_dark_images_are_named() -> None:
-    image = draw_square(scene(), pixels=128, seed=0)
+    image = draw_square(specimen(), pixels=128, seed=0)
     with pytest.raises(ValueError, match=r"holes\[1\] at \(500, 0\) µm is outside the image"):
         hole_features(image, [[0.0, 0.0], [500.0, 0.0]], 0.8)
     with pytest.raises(ValueError, match="give vacuum"):
@@ -138,14 +138,14 @@ def test_bad_places_and_dark_images_are_named() -> None:
 
 
 def test_even_one_hole_of_one_pixel_has_finite_features() -> None:
-    image = draw_square(scene(), pixels=64, seed=0)
+    image = draw_square(specimen(), pixels=64, seed=0)
     corner = image.to_stage([[0.0, 63.0]])
     for place in (corner, np.array([[0.0, 0.0]])):
         assert np.isfinite(hole_features(image, place, 0.2, vacuum=100.0)).all()
 
 
 def test_the_papers_two_features() -> None:
-    it = scene()
+    it = specimen()
     image = draw_square(it, pixels=512, seed=0)
     clear = visible(it)
     shapes = []

@@ -9,26 +9,30 @@ from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter
 
 from coaf.cryoem.images import Image, read_image
-from coaf.cryoem.simulator.draw import Scene, draw_square, lay_holes, rotate
+from coaf.cryoem.simulator.draw import Specimen, draw_square, lay_holes
+from coaf.cryoem.simulator.grid import turn
 from coaf.cryoem.vision.holes import find_holes
 from coaf.cryoem.vision.lattice import Lattice, reduce
+from coaf.cryoem.vision.opening import find_opening
 from outside import SAMPLES
-from scenes import add, mark, random_scene
+from specimens import add, mark, random_specimen
 
 
-def plain(angle: float = 0.4, *, size: float = 40.0) -> Scene:
+def plain(angle: float = 0.4, *, size: float = 40.0) -> Specimen:
     holes = lay_holes(size=size, spacing=3.0, radius=0.8, angle=angle)
     n = len(holes)
     thickness = np.random.default_rng(1).uniform(10.0, 70.0, n)
-    return Scene(holes=holes, radius=np.full(n, 0.8), thickness=thickness, size=size, angle=angle)
+    return Specimen(
+        holes=holes, radius=np.full(n, 0.8), thickness=thickness, size=size, angle=angle
+    )
 
 
-def test_recall_and_precision_over_many_scenes() -> None:
+def test_recall_and_precision_over_many_specimens() -> None:
     marks = []
     for seed in range(6):
-        scene = random_scene(seed)
-        image = draw_square(scene, pixels=512, dose=100.0, seed=seed)
-        marks.append(mark(scene, image, find_holes(image)))
+        specimen = random_specimen(seed)
+        image = draw_square(specimen, pixels=512, dose=100.0, seed=seed)
+        marks.append(mark(specimen, image, find_holes(image)))
         assert marks[-1].recall > 0.93
         assert marks[-1].precision > 0.93
     total = add(marks)
@@ -39,68 +43,82 @@ def test_recall_and_precision_over_many_scenes() -> None:
 
 @pytest.mark.parametrize("angle", [0.0, np.pi / 4, -2.0])
 def test_lattice_and_radius_are_measured(angle: float) -> None:
-    scene = plain(angle)
-    found = find_holes(draw_square(scene, pixels=512, seed=0))
+    specimen = plain(angle)
+    found = find_holes(draw_square(specimen, pixels=512, seed=0))
     assert found.lattice is not None
     assert found.lattice.spacing == pytest.approx(3.0, rel=0.005)
     off = (found.lattice.rotation - angle + np.pi / 4) % (np.pi / 2) - np.pi / 4
     assert abs(off) < 0.01
     assert found.radius == pytest.approx(0.8, rel=0.07)
     # The lattice's own nodes are where the holes are.
-    index = (scene.holes - found.lattice.origin) @ np.linalg.inv(found.lattice.vectors)
+    index = (specimen.holes - found.lattice.origin) @ np.linalg.inv(found.lattice.vectors)
     assert np.abs(index - np.rint(index)).max() < 0.1
 
 
 def test_a_hexagonal_foil() -> None:
     i, j = (part.ravel() for part in np.meshgrid(np.arange(-20, 21), np.arange(-20, 21)))
-    holes = rotate(np.column_stack([2.0 * i + j, np.sqrt(3.0) * j]), 0.7)
-    holes = holes[np.abs(rotate(holes, -0.2)).max(axis=1) < 14.0]
+    holes = np.column_stack([2.0 * i + j, np.sqrt(3.0) * j]) @ turn(0.7)
+    holes = holes[np.abs(holes @ turn(-0.2)).max(axis=1) < 14.0]
     n = len(holes)
-    scene = Scene(
+    specimen = Specimen(
         holes=holes, radius=np.full(n, 0.5), thickness=np.full(n, 30.0), size=30.0, angle=0.2
     )
-    image = draw_square(replace(scene, foil="gold"), pixels=512, seed=3)
-    marks = mark(scene, image, find_holes(image))
+    image = draw_square(replace(specimen, foil="gold"), pixels=512, seed=3)
+    marks = mark(specimen, image, find_holes(image))
     assert marks.recall > 0.99
     assert marks.precision > 0.97
 
 
 def test_bent_foil_is_followed() -> None:
-    scene = plain()
-    x, y = scene.holes.T
-    bent = scene.holes + 0.004 * np.column_stack([x * np.abs(y), y**2 - x**2])
-    assert np.abs(bent - scene.holes).max() > 1.0  # µm: a third of the spacing, more than a radius
-    scene = replace(scene, holes=bent, size=44.0)
-    image = draw_square(scene, pixels=512, seed=3)
-    marks = mark(scene, image, find_holes(image))
+    specimen = plain()
+    x, y = specimen.holes.T
+    bent = specimen.holes + 0.004 * np.column_stack([x * np.abs(y), y**2 - x**2])
+    assert (
+        np.abs(bent - specimen.holes).max() > 1.0
+    )  # µm: a third of the spacing, more than a radius
+    specimen = replace(specimen, holes=bent, size=44.0)
+    image = draw_square(specimen, pixels=512, seed=3)
+    marks = mark(specimen, image, find_holes(image))
     assert marks.recall > 0.97
     assert marks.precision > 0.97
 
 
 def test_part_covered_square() -> None:
-    scene = replace(plain(), covered=np.array([[6.0, 4.0, 16.0]]))
-    image = draw_square(scene, pixels=512, seed=4)
-    marks = mark(scene, image, find_holes(image))
+    specimen = replace(plain(), covered=np.array([[6.0, 4.0, 16.0]]))
+    image = draw_square(specimen, pixels=512, seed=4)
+    marks = mark(specimen, image, find_holes(image))
     assert marks.visible > 20
     assert marks.recall > 0.95
     assert marks.precision > 0.97
 
 
+def test_what_is_open_does_not_depend_on_how_much_of_the_image_shows_bars() -> None:
+    """Ice too thick to see through is no opening, also where bars are most of what is seen."""
+    thick = replace(plain(0.2), covered=np.array([[-20.0, 0.0, 20.0]]))
+    near, far = (draw_square(thick, pixels=512, field=field, seed=1) for field in (45.0, 75.0))
+    sides = [find_opening(image).side for image in (near, far)]
+    assert sides[0] == pytest.approx(31.5, abs=0.5)
+    assert sides[1] == pytest.approx(sides[0], rel=0.015)
+
+
 def test_darker_holes_are_found_too() -> None:
-    scene = plain()
-    image = draw_square(scene, pixels=512, field=25.0, seed=4)
+    specimen = plain()
+    image = draw_square(specimen, pixels=512, field=25.0, seed=4)
     negative = Image(150.0 - image.pixels, image.pixel_size)
-    both = [mark(scene, image, find_holes(image)), mark(scene, negative, find_holes(negative))]
+    both = [
+        mark(specimen, image, find_holes(image)),
+        mark(specimen, negative, find_holes(negative)),
+    ]
     assert both[0].seen == both[1].seen > 40
 
 
 def test_what_is_known_may_be_said() -> None:
-    scene = plain()
-    image = draw_square(scene, pixels=512, dose=10.0, seed=4)
+    specimen = plain()
+    image = draw_square(specimen, pixels=512, dose=10.0, seed=4)
     found = find_holes(image, radius=0.85, spacing=2.9)
     assert found.lattice is not None
     assert found.lattice.spacing == pytest.approx(3.0, rel=0.01)
-    assert mark(scene, image, found).recall > 0.97
+    assert mark(specimen, image, found).recall > 0.97
     with pytest.raises(ValueError, match="spacing is -1"):
         find_holes(image, spacing=-1.0)
 
@@ -117,20 +135,20 @@ def test_a_place_on_the_stage_moves_the_holes_with_it() -> None:
 
 
 def test_opening_and_dirt() -> None:
-    scene = replace(plain(), dirt=np.array([[5.0, 5.0, 1.5], [-8.0, 2.0, 1.0]]))
-    image = draw_square(scene, pixels=1100, seed=0)  # binned, with columns left over
+    specimen = replace(plain(), dirt=np.array([[5.0, 5.0, 1.5], [-8.0, 2.0, 1.0]]))
+    image = draw_square(specimen, pixels=1100, seed=0)  # binned, with columns left over
     found = find_holes(image)
     np.testing.assert_allclose(found.opening.centre, [0.0, 0.0], atol=0.2)
     assert found.opening.side == pytest.approx(40.0, rel=0.02)
-    points = rotate(np.array([[0.0, 0.0], [15.0, 0.0], [0.0, -18.0]]), 0.4)
+    points = np.array([[0.0, 0.0], [15.0, 0.0], [0.0, -18.0]]) @ turn(0.4)
     np.testing.assert_allclose(found.opening.edge_distance(points), [20.0, 5.0, 2.0], atol=0.3)
     dirt = image.to_stage(found.dirt)
-    assert np.hypot(*(dirt[:, None] - scene.dirt[None, :, :2]).T).min(axis=1).max() < 0.3
+    assert np.hypot(*(dirt[:, None] - specimen.dirt[None, :, :2]).T).min(axis=1).max() < 0.3
 
 
 def test_squares_without_holes_say_why() -> None:
     rng = np.random.default_rng(5)
-    bare = Scene(holes=np.zeros((0, 2)), radius=np.zeros(0), thickness=np.zeros(0), angle=0.5)
+    bare = Specimen(holes=np.zeros((0, 2)), radius=np.zeros(0), thickness=np.zeros(0), angle=0.5)
     specks = np.column_stack([rng.uniform(-25, 25, (20, 2)), rng.uniform(0.3, 2.0, 20)])
     pictures = [
         draw_square(bare, pixels=300, seed=1),
@@ -167,7 +185,7 @@ def test_reduced_vectors_are_the_shortest(a: float, turn: float, m: int, k: int)
 
 def test_rotation_is_that_of_the_lattice_not_of_its_basis() -> None:
     for quarter in range(4):
-        vectors = rotate(np.array([[2.0, 0.0], [0.0, 2.0]]), 0.3 + quarter * np.pi / 2)
+        vectors = np.array([[2.0, 0.0], [0.0, 2.0]]) @ turn(0.3 + quarter * np.pi / 2)
         assert Lattice(vectors, np.zeros(2)).rotation == pytest.approx(0.3)
 
 

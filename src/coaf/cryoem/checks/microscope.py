@@ -10,14 +10,14 @@ import numpy as np
 from coaf.bandit.checks.contract import ContractError, close, require
 from coaf.cryoem.grid import Hole, Patch, Square, check_unique
 from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
-from coaf.cryoem.timing import Timing
+from coaf.cryoem.timing import HOUR, Timing
 
 _PARTS = (
     *("timing", "feature_names", "clock", "upkeep"),
     *("squares", "survey", "move", "expose", "collect", "wait"),
 )
 _MORE = ("again", "peek", "worth", "first_visit")  # of a `Rehearsal`
-_LONG = 30 * 86400.0  # after a month every score that will come has come
+_LONG = 30 * 24 * HOUR  # after a month every score that will come has come
 _SLACK = 1e-6  # seconds that adding up may lose
 
 
@@ -199,7 +199,7 @@ def maintenance_is_counted(make: Callable[[], Microscope]) -> None:
         spent, upkeep = microscope.clock - before, microscope.upkeep - kept
         within = 0.0 <= upkeep <= spent + _SLACK
         require(within, microscope, f"upkeep grew by {upkeep:g} s in a move of {spent:g} s")
-        microscope.wait(8 * 3600.0)
+        microscope.wait(8 * HOUR)
     require(microscope.upkeep <= microscope.clock, microscope, "upkeep is more than the clock")
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import as_completed
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -21,8 +21,7 @@ from coaf.cryoem.simulator.simulator import Simulator
 from coaf.worlds.cluster import processes
 from coaf.worlds.statistics import Estimate, mean
 from coaf.worlds.unfinished import Unfinished, code
-
-Watch = Callable[[str, int, int | None], None]  # stage, done, of how many
+from coaf.worlds.watch import Watch
 
 POLICIES = ("coaf", "microscopist", "take-all")
 SQUARES = 40

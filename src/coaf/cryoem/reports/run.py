@@ -16,8 +16,7 @@ from coaf.cryoem.session.session import Row, Session
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import processes
-
-Tell = Callable[[str, int, int | None], None]  # stage, done, of how many
+from coaf.worlds.watch import Watch
 
 
 def run(
@@ -30,7 +29,7 @@ def run(
     reward: Reward = GOOD,
     explore: float = EXPLORE,
     out: Path,
-    watch: Tell | None = None,
+    watch: Watch | None = None,
 ) -> tuple[list[Session], list[Path]]:
     """Collect from a simulated grid with `policy` and then with every other.
 
@@ -75,7 +74,7 @@ def run(
     return sessions, [*files, events]
 
 
-def _draw(simulator: Simulator, tell: Tell) -> None:
+def _draw(simulator: Simulator, tell: Watch) -> None:
     """Draw all squares first, on all cores: every policy sees the same ones."""
     count = len(simulator.squares())
     tell("drawing", 0, count)

@@ -16,7 +16,7 @@ from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
-from coaf.cryoem.session.scribe import Scribe, Watch
+from coaf.cryoem.session.scribe import Scribe, OnRow
 from coaf.cryoem.session.session import Session
 
 GOOD = GoodBelow(3.8)
@@ -33,7 +33,7 @@ def collect(
     reward: Reward = GOOD,
     seed: int = 0,
     explore: float = EXPLORE,
-    watch: Watch | None = None,
+    watch: OnRow | None = None,
 ) -> Session:
     """Collect for some hours.
 
@@ -96,7 +96,7 @@ def beside(
     hours: float,
     reward: Reward = GOOD,
     seed: int = 0,
-    watch: Watch | None = None,
+    watch: OnRow | None = None,
 ) -> list[Session]:
     """A session of each pilot on the same grid, from the start; these do not explore."""
     same: dict[str, Any] = {"hours": hours, "reward": reward, "seed": seed, "watch": watch}

@@ -8,7 +8,7 @@ from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
 from coaf.cryoem.session.session import Row, Session, row_of
 
-Watch = Callable[[Row], None]
+OnRow = Callable[[Row], None]
 
 
 class Scribe:
@@ -24,7 +24,7 @@ class Scribe:
         Called with each row.
     """
 
-    def __init__(self, engine: Engine, session: Session, watch: Watch | None = None) -> None:
+    def __init__(self, engine: Engine, session: Session, watch: OnRow | None = None) -> None:
         self.engine, self.session, self.watch = engine, session, watch
         self._inside: str | None = None  # a patch that was moved to
         self._moved = 0.0  # seconds, which count for the first hole there

@@ -4,7 +4,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.images import Image
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.draw import MEAN_FREE_PATH
 from coaf.cryoem.simulator.grid import PITCH, SIDE, GridTruth, make_square
 from coaf.cryoem.simulator.tile import TileSquare, draw_tile
@@ -13,7 +13,7 @@ THICK = 0.12  # a square that lets fewer electrons through looks thick
 FIELD = 3.0 * PITCH  # µm along a tile
 
 
-def _looks(world: World, grid: GridTruth, seed: int, squares: int) -> FloatArray:
+def _looks(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> FloatArray:
     """Brightness, spread, area and gradient (squares, 4) as the atlas would show them.
 
     Brightness speaks of the ice, and area of how much of the square thick ice leaves free; both
@@ -21,11 +21,11 @@ def _looks(world: World, grid: GridTruth, seed: int, squares: int) -> FloatArray
     """
     looks = np.empty((squares, 4))
     for k in range(squares):
-        truth = make_square(world, grid, seed, k, 1)
+        truth = make_square(conditions, grid, seed, k, 1)
         rng = np.random.default_rng([seed, 10, k])
         free = ~truth.hidden
         ice = np.exp(np.log(np.maximum(truth.thickness, 1.0))[free].mean()) if free.any() else 300.0
-        seen = grid.gain * ice * np.exp(grid.sight[k] + rng.normal(0.0, world.atlas_noise))
+        seen = grid.gain * ice * np.exp(grid.sight[k] + rng.normal(0.0, conditions.atlas_noise))
         bright = np.exp(-seen / MEAN_FREE_PATH)
         level = (
             np.exp(-truth.thickness[free] / MEAN_FREE_PATH) if free.any() else np.array([bright])
@@ -36,14 +36,14 @@ def _looks(world: World, grid: GridTruth, seed: int, squares: int) -> FloatArray
     return looks
 
 
-def atlas_features(world: World, grid: GridTruth, seed: int, squares: int) -> FloatArray:
+def atlas_features(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> FloatArray:
     """Per square (squares, 4): the columns of `features.SQUARE_FEATURES`."""
-    return _looks(world, grid, seed, squares)
+    return _looks(conditions, grid, seed, squares)
 
 
-def draw_atlas(world: World, grid: GridTruth, seed: int, squares: int) -> list[Image]:
+def draw_atlas(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> list[Image]:
     """The tiles that show all squares."""
-    looks = _looks(world, grid, seed, squares)
+    looks = _looks(conditions, grid, seed, squares)
     cell = np.floor(grid.places / FIELD + 0.5).astype(np.int64)
     tiles = []
     for number, where in enumerate(sorted(set(map(tuple, cell.tolist())))):

@@ -16,7 +16,7 @@ _COARSE = 96  # points a side at which slow changes are computed
 class Canvas:
     """A square of `pixels` by `pixels`, centred on (0, 0), `pixel_size` µm from one to the next.
 
-    Shapes know nothing of pixels, so that one scene looks the same at every magnification.
+    Shapes know nothing of pixels, so that one specimen looks the same at every magnification.
     """
 
     pixels: int

@@ -11,11 +11,12 @@ _SHARES = ("empty", "heavy", "crystalline", "no_fit", "missed", "false", "stray"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """Every number of the simulated world. The defaults were fitted to a real grid of aldolase.
+class Conditions:
+    """Every number of a simulated grid and microscope.
 
-    Spreads are standard deviations; those of thickness are of its logarithm. Losses are in the
-    unit of `middle`: what is added to a hole's badness, which `resolution` turns into Å.
+    The defaults were fitted to a real grid of aldolase. Spreads are standard deviations; those of
+    thickness are of its logarithm. Losses are in the unit of `middle`: what is added to a hole's
+    badness, which `resolution` turns into Å.
 
     Attributes
     ----------
@@ -124,42 +125,44 @@ class World:
                 f"thin is {self.thin:g} and thick {self.thick:g}; need 0 < thin < thick"
             )
 
-    def scaled(self, **factors: float) -> "World":
-        """The same world with some of its numbers multiplied.
+    def scaled(self, **factors: float) -> "Conditions":
+        """The same with some of its numbers multiplied.
 
         Examples
         --------
-        >>> World(luck=0.5).scaled(luck=1.3).luck
+        >>> Conditions(luck=0.5).scaled(luck=1.3).luck
         0.65
         """
         known = {one.name for one in fields(self)}
         unknown = sorted(set(factors) - known)
         if unknown:
-            raise ValueError(f"a World has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
+            raise ValueError(
+                f"Conditions have no {unknown[0]!r}; they have {', '.join(sorted(known))}"
+            )
         changes: dict[str, Any] = {name: getattr(self, name) * by for name, by in factors.items()}
         return replace(self, **changes)
 
 
-def thickness_loss(world: World, nanometres: FloatArray) -> FloatArray:
+def thickness_loss(conditions: Conditions, nanometres: FloatArray) -> FloatArray:
     """Badness of ice: none in the window, and growing to both sides of it.
 
     Examples
     --------
-    >>> world = World(thin=20, thick=60, thin_loss=2, thick_loss=1)
-    >>> thickness_loss(world, np.array([10.0, 40.0, 120.0]))
+    >>> conditions = Conditions(thin=20, thick=60, thin_loss=2, thick_loss=1)
+    >>> thickness_loss(conditions, np.array([10.0, 40.0, 120.0]))
     array([1.38629436, 0.        , 0.69314718])
     """
     # A hole without ice is a thousandth of a nanometre to the logarithm; it has no fit anyway.
     log = np.log(np.maximum(nanometres, 1e-3))
-    loss: FloatArray = world.thin_loss * np.maximum(np.log(world.thin) - log, 0.0)
-    loss += world.thick_loss * np.maximum(log - np.log(world.thick), 0.0)
+    loss: FloatArray = conditions.thin_loss * np.maximum(np.log(conditions.thin) - log, 0.0)
+    loss += conditions.thick_loss * np.maximum(log - np.log(conditions.thick), 0.0)
     return loss
 
 
-def resolution(world: World, badness: FloatArray) -> FloatArray:
+def resolution(conditions: Conditions, badness: FloatArray) -> FloatArray:
     """CTFMaxRes in Å of a hole's badness: flat near the floor, then `scale` Å per unit."""
-    bend = np.logaddexp(0.0, world.steep * (badness - world.middle)) / world.steep
-    angstrom: FloatArray = world.floor + world.scale * bend
+    bend = np.logaddexp(0.0, conditions.steep * (badness - conditions.middle)) / conditions.steep
+    angstrom: FloatArray = conditions.floor + conditions.scale * bend
     return angstrom
 
 
@@ -168,25 +171,27 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
-def expected_resolution(world: World, badness: FloatArray) -> FloatArray:
+def expected_resolution(conditions: Conditions, badness: FloatArray) -> FloatArray:
     """The mean of `resolution` over focus, luck and shot: the best guess from the ice alone."""
-    spread = np.sqrt(world.luck**2 + world.shot_luck**2 + (1.0 - 2.0 / np.pi) * world.focus**2)
-    centre = badness + np.sqrt(2.0 / np.pi) * world.focus
-    each = resolution(world, centre[..., None] + spread * _NODES)
+    spread = np.sqrt(
+        conditions.luck**2 + conditions.shot_luck**2 + (1.0 - 2.0 / np.pi) * conditions.focus**2
+    )
+    centre = badness + np.sqrt(2.0 / np.pi) * conditions.focus
+    each = resolution(conditions, centre[..., None] + spread * _NODES)
     mean: FloatArray = each @ _WEIGHTS
     return mean
 
 
-def fails(world: World, nanometres: FloatArray, draw: FloatArray) -> BoolArray:
+def fails(conditions: Conditions, nanometres: FloatArray, draw: FloatArray) -> BoolArray:
     """Where no fit is found, given uniform draws: in holes without ice, and now and then."""
-    bare = nanometres < world.thin / 4.0
-    failed: BoolArray = bare | (draw < world.no_fit)
+    bare = nanometres < conditions.thin / 4.0
+    failed: BoolArray = bare | (draw < conditions.no_fit)
     return failed
 
 
-def particle_mean(world: World, nanometres: FloatArray, ctf: FloatArray) -> FloatArray:
+def particle_mean(conditions: Conditions, nanometres: FloatArray, ctf: FloatArray) -> FloatArray:
     """Expected particles: few in thin ice, most a little above it, fewer seen where it blurs."""
-    holds = 1.0 - np.exp(-((nanometres / (1.5 * world.thin)) ** 2))
+    holds = 1.0 - np.exp(-((nanometres / (1.5 * conditions.thin)) ** 2))
     seen = 1.0 / (1.0 + np.maximum(ctf - 4.0, 0.0) / 6.0)
-    mean: FloatArray = world.particles * holds * seen
+    mean: FloatArray = conditions.particles * holds * seen
     return mean

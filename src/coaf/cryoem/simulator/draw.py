@@ -1,4 +1,4 @@
-"""Drawing squares: what a microscope would show of a scene, as pixels."""
+"""Drawing squares: what a microscope would show of a specimen, as pixels."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,6 +8,7 @@ import numpy as np
 from coaf.bandit.arrays import BoolArray, FloatArray, floats, mask, number
 from coaf.cryoem.images import Image, Pixels
 from coaf.cryoem.simulator.canvas import Canvas, expose, wander
+from coaf.cryoem.simulator.grid import turn
 
 Foil = Literal["carbon", "gold"]
 
@@ -28,7 +29,7 @@ def _nowhere() -> BoolArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class Specimen:
     """What a square holds. Lengths in µm, positions relative to the square's centre.
 
     Holes are where they are seen: the lattice is rotated already (`lay_holes` does it).
@@ -63,7 +64,7 @@ class Scene:
 
     Examples
     --------
-    >>> Scene(holes=[[0, 0], [3, 0]], radius=[0.6, 0.6], thickness=[30.0])
+    >>> Specimen(holes=[[0, 0], [3, 0]], radius=[0.6, 0.6], thickness=[30.0])
     Traceback (most recent call last):
     ...
     ValueError: thickness has shape (1,); with 2 holes it must have (2,)
@@ -125,48 +126,43 @@ def lay_holes(*, size: float, spacing: float, radius: float, angle: float = 0.0)
     reach = int(max(0.0, size / 2.0 - radius) // spacing)
     line = np.arange(-reach, reach + 1) * spacing
     x, y = np.meshgrid(line, line)
-    return rotate(np.column_stack([x.ravel(), y.ravel()]), angle)
+    places: FloatArray = np.column_stack([x.ravel(), y.ravel()]) @ turn(angle)
+    return places
 
 
-def rotate(points: FloatArray, angle: float) -> FloatArray:
-    """Points (n, 2) turned about the origin."""
-    c, s = np.cos(angle), np.sin(angle)
-    result: FloatArray = points @ np.array([[c, s], [-s, c]])
-    return result
-
-
-def visible(scene: Scene) -> BoolArray:
+def visible(specimen: Specimen) -> BoolArray:
     """Which holes (n,) a person would see: in the open, whole, not hidden, brighter than foil."""
-    holes, radius = scene.holes, scene.radius
-    inside = np.abs(rotate(holes, -scene.angle)).max(axis=1, initial=0.0) + radius < scene.size / 2
-    free = inside & ~scene.broken
-    for x, y, r in scene.covered:
+    holes, radius = specimen.holes, specimen.radius
+    turned = np.abs(holes @ turn(-specimen.angle)).max(axis=1, initial=0.0)
+    inside = turned + radius < specimen.size / 2
+    free = inside & ~specimen.broken
+    for x, y, r in specimen.covered:
         free &= np.hypot(holes[:, 0] - x, holes[:, 1] - y) > r + radius
-    for x, y, r in scene.dirt:
+    for x, y, r in specimen.dirt:
         free &= np.hypot(holes[:, 0] - x, holes[:, 1] - y) > r + radius / 4
     rim = [1.4 * radius[:, None] * [np.cos(a), np.sin(a)] for a in np.arange(6) * np.pi / 3]
-    around = np.mean([ice_around(scene, holes + step) for step in rim], axis=0)
-    foil = FOIL[scene.foil] * np.exp(-around / MEAN_FREE_PATH)
-    result: BoolArray = free & (np.exp(-scene.thickness / MEAN_FREE_PATH) - foil > _VISIBLE)
+    around = np.mean([ice_around(specimen, holes + step) for step in rim], axis=0)
+    foil = FOIL[specimen.foil] * np.exp(-around / MEAN_FREE_PATH)
+    result: BoolArray = free & (np.exp(-specimen.thickness / MEAN_FREE_PATH) - foil > _VISIBLE)
     return result
 
 
-def ice_around(scene: Scene, points: FloatArray) -> FloatArray:
+def ice_around(specimen: Specimen, points: FloatArray) -> FloatArray:
     """Thickness (n,) in nm of the ice on the foil at points (n, 2): that of the holes near by."""
-    if not len(scene.holes):
+    if not len(specimen.holes):
         return np.zeros(len(points))
     from scipy.spatial import cKDTree
 
-    k = min(8, len(scene.holes))
-    away, which = cKDTree(scene.holes).query(points, k=k)
+    k = min(8, len(specimen.holes))
+    away, which = cKDTree(specimen.holes).query(points, k=k)
     away, which = away.reshape(len(points), k), which.reshape(len(points), k)
-    weight = 1.0 / (away + np.median(scene.radius)) ** 2
-    result: FloatArray = (weight * scene.thickness[which]).sum(axis=1) / weight.sum(axis=1)
+    weight = 1.0 / (away + np.median(specimen.radius)) ** 2
+    result: FloatArray = (weight * specimen.thickness[which]).sum(axis=1) / weight.sum(axis=1)
     return result
 
 
 def draw_square(
-    scene: Scene,
+    specimen: Specimen,
     *,
     pixels: int = 1024,
     field: float | None = None,
@@ -184,52 +180,52 @@ def draw_square(
     dose
         Electrons per pixel in vacuum: the fewer, the noisier.
     seed
-        The same scene and seed give the same pixels.
+        The same specimen and seed give the same pixels.
 
     Examples
     --------
-    >>> scene = Scene(holes=[[0.0, 0.0]], radius=[2.0], thickness=[0.0], size=10.0)
-    >>> image = draw_square(scene, pixels=64, seed=0)
+    >>> specimen = Specimen(holes=[[0.0, 0.0]], radius=[2.0], thickness=[0.0], size=10.0)
+    >>> image = draw_square(specimen, pixels=64, seed=0)
     >>> bool(image.pixels[32, 32] > image.pixels[32, 10] > image.pixels[0, 0])
     True
     """
-    turned = abs(np.cos(scene.angle)) + abs(np.sin(scene.angle))
-    field = 1.08 * scene.size * turned if field is None else number("field", field, above=0.0)
+    turned = abs(np.cos(specimen.angle)) + abs(np.sin(specimen.angle))
+    field = 1.08 * specimen.size * turned if field is None else number("field", field, above=0.0)
     canvas = Canvas(pixels, field / pixels)
     # What is there and what the camera counts are drawn apart, so that another dose or
-    # magnification shows the same scene.
+    # magnification shows the same specimen.
     shapes, noise = (np.random.default_rng([seed, k]) for k in range(2))
-    picture = _foil(scene, canvas)
-    _holes(scene, canvas, picture, shapes)
-    for x, y, r in scene.covered:
+    picture = _foil(specimen, canvas)
+    _holes(specimen, canvas, picture, shapes)
+    for x, y, r in specimen.covered:
         hidden = np.exp(-HIDING / MEAN_FREE_PATH)
         canvas.blob(picture, (x, y), r, hidden, wander(shapes, 0.1))
-    for x, y, r in scene.dirt:
+    for x, y, r in specimen.dirt:
         canvas.blob(picture, (x, y), r, BARS, wander(shapes, 0.2))
-    _bars(scene, canvas, picture)
+    _bars(specimen, canvas, picture)
     return Image(expose(picture, dose=dose, rng=noise), canvas.pixel_size)
 
 
-def _foil(scene: Scene, canvas: Canvas) -> Pixels:
+def _foil(specimen: Specimen, canvas: Canvas) -> Pixels:
     """Foil, and the ice on it, everywhere."""
     coarse = canvas.coarse()
-    ice = ice_around(scene, coarse.points())
-    through = FOIL[scene.foil] * np.exp(-ice / MEAN_FREE_PATH)
+    ice = ice_around(specimen, coarse.points())
+    through = FOIL[specimen.foil] * np.exp(-ice / MEAN_FREE_PATH)
     return canvas.enlarge(through.reshape(coarse.pixels, coarse.pixels))
 
 
-def _holes(scene: Scene, canvas: Canvas, picture: Pixels, rng: np.random.Generator) -> None:
+def _holes(specimen: Specimen, canvas: Canvas, picture: Pixels, rng: np.random.Generator) -> None:
     """Vacuum and ice in the holes, crystals in some, and tears around some."""
-    places = list(zip(scene.holes, scene.radius, strict=True))
-    for (x0, y0), radius in (places[i] for i in np.flatnonzero(scene.broken)):
+    places = list(zip(specimen.holes, specimen.radius, strict=True))
+    for (x0, y0), radius in (places[i] for i in np.flatnonzero(specimen.broken)):
         canvas.blob(picture, (x0, y0), 1.6 * radius, 1.0, wander(rng, 0.5))
     for i, ((x0, y0), radius) in enumerate(places):
-        grains = rng.random((_GRAINS, 3)) if scene.crystalline[i] else None
+        grains = rng.random((_GRAINS, 3)) if specimen.crystalline[i] else None
         where, x, y = canvas.window((x0, y0), radius)
-        if scene.broken[i] or not x.size or not y.size:
+        if specimen.broken[i] or not x.size or not y.size:
             continue
-        tilt_x, tilt_y = (scene.tilt_of_ice[i] * (scene.thickness[i] > 0)).astype(np.float32)
-        ice = np.maximum(np.float32(scene.thickness[i]) + tilt_x * x + tilt_y * y, 0.0)
+        tilt_x, tilt_y = (specimen.tilt_of_ice[i] * (specimen.thickness[i] > 0)).astype(np.float32)
+        ice = np.maximum(np.float32(specimen.thickness[i]) + tilt_x * x + tilt_y * y, 0.0)
         inside = np.exp(-ice / np.float32(MEAN_FREE_PATH))
         if grains is not None:
             inside = inside * _crystals(x, y, radius, grains)
@@ -249,19 +245,19 @@ def _crystals(x: Pixels, y: Pixels, radius: float, grains: FloatArray) -> Pixels
     return np.maximum(factor, np.float32(0.05))
 
 
-def _bars(scene: Scene, canvas: Canvas, picture: Pixels) -> None:
+def _bars(specimen: Specimen, canvas: Canvas, picture: Pixels) -> None:
     """Grid bars beyond the opening, whose corners are round, and the slope of the beam."""
     line = canvas.line().astype(np.float32)
-    c, s = np.float32(np.cos(scene.angle)), np.float32(np.sin(scene.angle))
+    c, s = np.float32(np.cos(specimen.angle)), np.float32(np.sin(specimen.angle))
     across = np.abs(c * line[None, :] + s * line[:, None])
     along = np.abs(c * line[:, None] - s * line[None, :])
-    corner = 0.08 * scene.size
-    straight = np.float32(scene.size / 2 - corner)
+    corner = 0.08 * specimen.size
+    straight = np.float32(specimen.size / 2 - corner)
     outside = np.hypot(np.maximum(across - straight, 0), np.maximum(along - straight, 0))
     outside += np.minimum(np.maximum(across, along) - straight, 0)
     share = np.clip((outside - corner) / canvas.pixel_size + 0.5, 0.0, 1.0)
     picture += share * (np.float32(BARS) - picture)
-    slope = scene.shade / (scene.size / 2)
+    slope = specimen.shade / (specimen.size / 2)
     picture *= np.maximum(1 + slope[0] * line[None, :] + slope[1] * line[:, None], 0).astype(
         np.float32
     )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.cryoem.simulator.conditions import World, expected_resolution, thickness_loss
+from coaf.cryoem.simulator.conditions import Conditions, expected_resolution, thickness_loss
 from coaf.cryoem.simulator.draw import FOIL, MEAN_FREE_PATH, Foil
 from coaf.cryoem.simulator.grid import SIDE, SPACING, GridTruth, SquareTruth, turn
 
@@ -29,8 +29,8 @@ def latent_features(
     Examples
     --------
     >>> from coaf.cryoem.simulator.grid import make_grid, make_square
-    >>> grid = make_grid(World(), seed=0, squares=4)
-    >>> square = make_square(World(), grid, seed=0, index=0, shots=1)
+    >>> grid = make_grid(Conditions(), seed=0, squares=4)
+    >>> square = make_square(Conditions(), grid, seed=0, index=0, shots=1)
     >>> X = latent_features(grid, square, "carbon", np.random.default_rng(0))
     >>> X.shape == (len(square.place), 8)
     True
@@ -70,12 +70,14 @@ def _noise(rng: np.random.Generator, column: str, n: int) -> FloatArray:
     return rng.normal(0.0, NOISE[column], n)
 
 
-def predictions(world: World, truth: SquareTruth) -> FloatArray:
+def predictions(conditions: Conditions, truth: SquareTruth) -> FloatArray:
     """CTFMaxRes in Å (n,) that a trained network would predict: the mean, given what is seen.
 
     It sees the ice with the error of sight, and neither focus nor luck, so its best are worse than
     the best, and its worst better than the worst.
     """
-    seen = np.maximum(truth.thickness * np.exp(truth.sight), world.thin / 2.0)
-    told: FloatArray = expected_resolution(world, thickness_loss(world, seen)) * np.exp(truth.whim)
+    seen = np.maximum(truth.thickness * np.exp(truth.sight), conditions.thin / 2.0)
+    told: FloatArray = expected_resolution(conditions, thickness_loss(conditions, seen)) * np.exp(
+        truth.whim
+    )
     return told

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
-from coaf.cryoem.simulator.conditions import World, thickness_loss
+from coaf.cryoem.simulator.conditions import Conditions, thickness_loss
 
 SPACING = 2.5  # µm from hole to hole, as of the common R1.2/1.3 foils
 RADIUS = 0.6  # µm
@@ -97,7 +97,7 @@ class SquareTruth:
     covered: FloatArray
 
 
-def make_grid(world: World, seed: int, squares: int) -> GridTruth:
+def make_grid(conditions: Conditions, seed: int, squares: int) -> GridTruth:
     """The squares of a grid: where they are, and their ice."""
     rng = np.random.default_rng([seed, 0])
     side = int(np.ceil(np.sqrt(squares)))
@@ -111,10 +111,12 @@ def make_grid(world: World, seed: int, squares: int) -> GridTruth:
     heading = rng.uniform(0.0, 2.0 * np.pi)
     along = steps @ [np.cos(heading), np.sin(heading)] / max(middle, 1.0)
     tile = np.clip(np.floor((along + 1.0) * 2.5), 0, 4).astype(np.int64)
-    grid = rng.normal(np.log(world.thickness), world.grid_spread)
-    log_ice = grid + world.area_drift * along + rng.normal(0.0, world.square_spread, squares)
-    sight = rng.normal(0.0, world.sight_grid) + rng.normal(0.0, world.sight_area, 5)[tile]
-    gain = float(np.exp(rng.normal(0.0, world.pixel_gain)))
+    grid = rng.normal(np.log(conditions.thickness), conditions.grid_spread)
+    log_ice = (
+        grid + conditions.area_drift * along + rng.normal(0.0, conditions.square_spread, squares)
+    )
+    sight = rng.normal(0.0, conditions.sight_grid) + rng.normal(0.0, conditions.sight_area, 5)[tile]
+    gain = float(np.exp(rng.normal(0.0, conditions.pixel_gain)))
     return GridTruth(angle, places, tile, log_ice, sight, gain)
 
 
@@ -124,7 +126,9 @@ def turn(angle: float) -> FloatArray:
     return np.array([[c, s], [-s, c]])
 
 
-def make_square(world: World, grid: GridTruth, seed: int, index: int, shots: int) -> SquareTruth:
+def make_square(
+    conditions: Conditions, grid: GridTruth, seed: int, index: int, shots: int
+) -> SquareTruth:
     """The holes of a square, their ice and their luck; the same whenever it is asked."""
     rng = np.random.default_rng([seed, 1, index])
     each_shot = np.random.default_rng([seed, 12, index])  # so that more shots leave the rest alone
@@ -137,32 +141,32 @@ def make_square(world: World, grid: GridTruth, seed: int, index: int, shots: int
     ij = ij[np.abs(flat).max(axis=1) <= SIDE / 2 - MARGIN]
     flat = (ij + start) * SPACING
     place = flat @ turn(grid.angle)
-    covered = _covered(world, grid.angle, rng)
+    covered = _covered(conditions, grid.angle, rng)
     n = len(ij)
     away = np.hypot(*(place[:, None] - covered[:, :2]).transpose(2, 0, 1))
     hidden = (away < DISC + RADIUS).any(axis=1)
     gone = rng.random(n) < 0.07  # torn away or under dirt
     offset = rng.integers(0, BLOCK, 2)
     block = _blocks(ij + offset, ~hidden & ~gone, rng)
-    field = _field(place, world.reach, rng)
-    log = grid.log_ice[index] + world.patch_spread * field
-    log = log + rng.normal(0.0, world.hole_spread, n)
+    field = _field(place, conditions.reach, rng)
+    log = grid.log_ice[index] + conditions.patch_spread * field
+    log = log + rng.normal(0.0, conditions.hole_spread, n)
     kind = rng.random(n)
-    heavy = kind > 1.0 - world.heavy
+    heavy = kind > 1.0 - conditions.heavy
     thickness = np.where(heavy, 3.0, 1.0) * np.exp(log)
-    thickness = np.where(kind < world.empty, 0.0, thickness)
-    crystalline = rng.random(n) < world.crystalline
-    noise = rng.normal(0.0, world.sight_hole, n)
-    rough = _field(place, world.reach, rng)
-    sight = grid.sight[index] + world.sight_patch * rough + noise
-    loss = thickness_loss(world, thickness) + world.crystal_loss * crystalline
-    luck = rng.normal(0.0, world.luck, n)[:, None] + each_shot.normal(
-        0.0, world.shot_luck, (n, shots)
+    thickness = np.where(kind < conditions.empty, 0.0, thickness)
+    crystalline = rng.random(n) < conditions.crystalline
+    noise = rng.normal(0.0, conditions.sight_hole, n)
+    rough = _field(place, conditions.reach, rng)
+    sight = grid.sight[index] + conditions.sight_patch * rough + noise
+    loss = thickness_loss(conditions, thickness) + conditions.crystal_loss * crystalline
+    luck = rng.normal(0.0, conditions.luck, n)[:, None] + each_shot.normal(
+        0.0, conditions.shot_luck, (n, shots)
     )
     # Torn holes are those that lost their ice; a few more are torn beside it.
     broken = (thickness == 0.0) & (rng.random(n) < 0.5)
     dirt = np.column_stack([place[gone], rng.uniform(0.5, 1.1, int(gone.sum())) * RADIUS * 1.5])
-    crowd = rng.gamma(max(world.crowding, 1e-3), 1.0 / max(world.crowding, 1e-3), n)
+    crowd = rng.gamma(max(conditions.crowding, 1e-3), 1.0 / max(conditions.crowding, 1e-3), n)
     keep = ~gone
     return SquareTruth(
         place=place[keep],
@@ -178,16 +182,18 @@ def make_square(world: World, grid: GridTruth, seed: int, index: int, shots: int
         crowd=crowd[keep],
         count=each_shot.standard_normal((n, shots))[keep],
         sight=sight[keep],
-        whim=rng.normal(0.0, world.sight_noise, n)[keep],
+        whim=rng.normal(0.0, conditions.sight_noise, n)[keep],
         dirt=dirt,
         shade=rng.normal(0.0, 0.05, 2),
         covered=covered,
     )
 
 
-def _covered(world: World, angle: float, rng: np.random.Generator) -> FloatArray:
+def _covered(conditions: Conditions, angle: float, rng: np.random.Generator) -> FloatArray:
     """Thick ice that comes in from one side of the square: discs (k, 3), x, y and radius."""
-    share = float(np.clip(rng.beta(4.0 * world.usable, 4.0 * (1.0 - world.usable)), 0.2, 1.0))
+    share = float(
+        np.clip(rng.beta(4.0 * conditions.usable, 4.0 * (1.0 - conditions.usable)), 0.2, 1.0)
+    )
     heading = rng.uniform(0.0, 2.0 * np.pi)
     line = (np.arange(40) + 0.5) / 40.0 - 0.5
     points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2) * SIDE @ turn(angle)

@@ -6,8 +6,8 @@ from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.cryoem.grid import Hole
 from coaf.cryoem.images import Image
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.simulator.conditions import World
-from coaf.cryoem.simulator.draw import Foil, Scene, draw_square
+from coaf.cryoem.simulator.conditions import Conditions
+from coaf.cryoem.simulator.draw import Foil, Specimen, draw_square
 from coaf.cryoem.simulator.features import predictions, seen_thickness
 from coaf.cryoem.simulator.grid import RADIUS, SIDE, SPACING, GridTruth, SquareTruth, turn
 from coaf.cryoem.simulator.survey import Opened, Target
@@ -22,7 +22,7 @@ REACH = 9.0  # µm of beam shift: about 25 holes of this lattice
 def draw_truth(grid: GridTruth, truth: SquareTruth, *, index: int, foil: Foil, seed: int) -> Image:
     """The image of a square. Holes under thick ice are there, and not seen."""
     open_ones = ~truth.hidden
-    scene = Scene(
+    specimen = Specimen(
         holes=truth.place[open_ones],
         radius=np.full(int(open_ones.sum()), RADIUS),
         thickness=seen_thickness(grid, truth)[open_ones],
@@ -36,13 +36,13 @@ def draw_truth(grid: GridTruth, truth: SquareTruth, *, index: int, foil: Foil, s
         covered=truth.covered,
         shade=truth.shade,
     )
-    image = draw_square(scene, pixels=1024, dose=DOSE, seed=seed)
+    image = draw_square(specimen, pixels=1024, dose=DOSE, seed=seed)
     x, y = grid.places[index].tolist()
     return Image(image.pixels, image.pixel_size, x, y)
 
 
 def draw_and_open(
-    world: World,
+    conditions: Conditions,
     grid: GridTruth,
     truth: SquareTruth,
     *,
@@ -68,7 +68,7 @@ def draw_and_open(
     features = hole_features(image, places, found.radius, found=found, vacuum=DOSE)
     match, real = match_holes(places - centre, truth)
     if prediction:
-        told = predictions(world, truth)
+        told = predictions(conditions, truth)
         # To a network a find that is no hole looks like the hole next to it.
         features = np.column_stack([features, told[match]])
     inside = (places - centre) @ turn(-grid.angle)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.cryoem.simulator.conditions import World, fails, particle_mean, resolution
+from coaf.cryoem.simulator.conditions import Conditions, fails, particle_mean, resolution
 from coaf.cryoem.simulator.grid import SquareTruth
 
 FAULT_LOSS = 4.0  # badness while the instrument is at fault: no ice explains it
 
 
 def visit_quality(
-    world: World,
+    conditions: Conditions,
     truth: SquareTruth,
     holes: IntArray,
     *,
@@ -32,10 +32,10 @@ def visit_quality(
         Whether the instrument is.
     """
     nanometres = truth.thickness[holes][:, None]
-    shared = world.focus * focus + FAULT_LOSS * at_fault
-    off = shared + world.shift_loss * (shift[:, None] / 10.0) ** 2
-    ctf = resolution(world, truth.loss[holes][:, None] + truth.luck[holes] + off)
-    mean = particle_mean(world, nanometres, ctf) * truth.crowd[holes][:, None]
+    shared = conditions.focus * focus + FAULT_LOSS * at_fault
+    off = shared + conditions.shift_loss * (shift[:, None] / 10.0) ** 2
+    ctf = resolution(conditions, truth.loss[holes][:, None] + truth.luck[holes] + off)
+    mean = particle_mean(conditions, nanometres, ctf) * truth.crowd[holes][:, None]
     count = np.maximum(np.rint(mean + np.sqrt(mean) * truth.count[holes]), 0.0)
-    failed = fails(world, nanometres, truth.chance[holes]) | (holes < 0)[:, None]
+    failed = fails(conditions, nanometres, truth.chance[holes]) | (holes < 0)[:, None]
     return np.where(failed, np.nan, ctf), np.where(failed, np.nan, count)

@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from copy import copy
 from math import inf, isnan
 from typing import Literal, Self
+from warnings import warn
 from zlib import crc32
 
 import numpy as np
@@ -15,13 +16,13 @@ from coaf.cryoem.grid import Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.simulator.atlas import atlas_features, draw_atlas
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.draw import Foil
 from coaf.cryoem.simulator.grid import SIDE, make_grid, make_square
 from coaf.cryoem.simulator.pixels import draw_and_open
 from coaf.cryoem.simulator.quality import visit_quality
 from coaf.cryoem.simulator.survey import Opened, Target, open_square
-from coaf.cryoem.simulator.times import REGIMES, Times, draw_faults
+from coaf.cryoem.simulator.times import REGIMES, DrawnTimes, draw_faults
 from coaf.cryoem.timing import Timing
 from coaf.cryoem.vision.features import HOLE_FEATURES
 
@@ -55,8 +56,10 @@ class Simulator:
         When scores arrive, as in `Feedback`.
     faults
         (from, to) in seconds: when the instrument is at fault. None: as the seed has it.
-    world
+    conditions
         The numbers behind it all.
+    world
+        Their former name.
 
     Attributes
     ----------
@@ -86,8 +89,12 @@ class Simulator:
         prediction: bool = False,
         delay: Delay = "measured",
         faults: Sequence[tuple[float, float]] | None = None,
-        world: World | None = None,
+        conditions: Conditions | None = None,
+        world: Conditions | None = None,
     ) -> None:
+        if world is not None:
+            warn("Simulator(world=...) is Simulator(conditions=...)", DeprecationWarning, 2)
+            conditions = world
         if regime not in REGIMES:
             raise ValueError(f"regime is {regime!r}; there are {', '.join(REGIMES)}")
         if foil not in ("carbon", "gold"):
@@ -96,9 +103,9 @@ class Simulator:
         self.shots = int(number("shots", shots, low=1))
         self.foil: Foil = foil
         self.pixels, self.prediction = pixels, prediction
-        self.world = world or World()
-        self.grid = make_grid(self.world, self.seed, int(number("squares", squares, low=1)))
-        self.faults = draw_faults(self.world, self.seed) if faults is None else tuple(faults)
+        self.conditions = conditions or Conditions()
+        self.grid = make_grid(self.conditions, self.seed, int(number("squares", squares, low=1)))
+        self.faults = draw_faults(self.conditions, self.seed) if faults is None else tuple(faults)
         self.feature_names = (*HOLE_FEATURES, *(("prediction",) if prediction else ()))
         self._regime = REGIMES[regime]
         self._names = [
@@ -114,10 +121,10 @@ class Simulator:
 
     def _begin(self, delay: Delay) -> None:
         """Start the clock, with nothing done yet."""
-        self.feedback = Feedback(delay, seed=self.seed, queue=_queue(self.world))
+        self.feedback = Feedback(delay, seed=self.seed, queue=_queue(self.conditions))
         self._clock = 0.0
-        self._times = Times(
-            self._regime, self.seed, tails=self.world.tails, upkeep=self.world.upkeep
+        self._times = DrawnTimes(
+            self._regime, self.seed, tails=self.conditions.tails, upkeep=self.conditions.upkeep
         )
         self._paid: set[str] = set()
         self._visits: dict[str, int] = {}
@@ -173,7 +180,7 @@ class Simulator:
     def squares(self) -> list[Square]:
         """The squares of the atlas."""
         if not self._squares:
-            features = atlas_features(self.world, self.grid, self.seed, len(self._names))
+            features = atlas_features(self.conditions, self.grid, self.seed, len(self._names))
             self._squares = [
                 Square(name, x, y, size=SIDE, features=tuple(seen))
                 for name, (x, y), seen in zip(
@@ -184,7 +191,7 @@ class Simulator:
 
     def atlas(self) -> list[Image]:
         """The tiles of the atlas, drawn."""
-        return draw_atlas(self.world, self.grid, self.seed, len(self._names))
+        return draw_atlas(self.conditions, self.grid, self.seed, len(self._names))
 
     def survey(self, square: str) -> Survey:
         """Open a square; paid once."""
@@ -272,10 +279,10 @@ class Simulator:
                 f"the grid has no square {square!r}; its squares are {self._names[0]!r}…"
             )
         index = self._index[square]
-        truth = make_square(self.world, self.grid, self.seed, index, self.shots)
+        truth = make_square(self.conditions, self.grid, self.seed, index, self.shots)
         look = draw_and_open if self.pixels else open_square
         opened = look(
-            self.world,
+            self.conditions,
             self.grid,
             truth,
             index=index,
@@ -313,7 +320,7 @@ class Simulator:
         opened = self._opened[self._names[target.square]]
         there = {n: t for n, t in opened.targets.items() if t.patch == target.patch}
         ctf, particles = visit_quality(
-            self.world,
+            self.conditions,
             opened.truth,
             np.array([t.hole for t in there.values()]),
             shift=np.array([t.shift for t in there.values()]),
@@ -337,12 +344,12 @@ def _arrived(score: Score, at: float) -> Score:
     return Score(score.hole, score.shot, score.ctf, score.particles, score.exposed_at, at)
 
 
-def _queue(world: World) -> Queue:
+def _queue(conditions: Conditions) -> Queue:
     return Queue(
-        median=world.delay,
-        stray=world.stray,
-        outage_every=world.outage_every,
-        outage_hours=world.outage_hours,
-        lapse_every=world.lapse_every,
-        lapse_hours=world.lapse_hours,
+        median=conditions.delay,
+        stray=conditions.stray,
+        outage_every=conditions.outage_every,
+        outage_hours=conditions.outage_hours,
+        lapse_every=conditions.lapse_every,
+        lapse_hours=conditions.lapse_hours,
     )

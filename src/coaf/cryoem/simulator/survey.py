@@ -7,7 +7,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Hole, Patch
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.simulator.conditions import World
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.draw import Foil
 from coaf.cryoem.simulator.features import latent_features, predictions
 from coaf.cryoem.simulator.grid import RADIUS, SPACING, GridTruth, SquareTruth, turn
@@ -33,7 +33,7 @@ class Opened:
 
 
 def open_square(
-    world: World,
+    conditions: Conditions,
     grid: GridTruth,
     truth: SquareTruth,
     *,
@@ -49,9 +49,9 @@ def open_square(
     """
     features = latent_features(grid, truth, foil, rng)
     if prediction:
-        features = np.column_stack([features, predictions(world, truth)])
-    found = (truth.block >= 0) & (rng.random(len(truth.block)) >= world.missed)
-    false = found & (rng.random(len(found)) < world.false)
+        features = np.column_stack([features, predictions(conditions, truth)])
+    found = (truth.block >= 0) & (rng.random(len(truth.block)) >= conditions.missed)
+    false = found & (rng.random(len(found)) < conditions.false)
     left_out = ~truth.hidden & (truth.block < 0)
     patches: list[Patch] = []
     rows: dict[str, FloatArray] = {}

@@ -9,7 +9,8 @@ import numpy as np
 from coaf.bandit.arrays import number
 from coaf.cryoem.images import Image, Pixels
 from coaf.cryoem.simulator.canvas import Canvas, expose, wander
-from coaf.cryoem.simulator.draw import BARS, rotate
+from coaf.cryoem.simulator.draw import BARS
+from coaf.cryoem.simulator.grid import turn
 
 _THROUGH_THICK = 0.12  # the share of electrons that a square of thick ice lets through
 
@@ -72,7 +73,7 @@ def draw_tile(
 
 def _square(square: TileSquare, canvas: Canvas, picture: Pixels, rng: np.random.Generator) -> None:
     slope, tear = rng.normal(0.0, 0.08, 2), wander(rng, 0.3)
-    torn_at = rotate(rng.uniform(-0.2, 0.2, (1, 2)) * square.size, square.angle)[0]
+    torn_at = (rng.uniform(-0.2, 0.2, (1, 2)) * square.size @ turn(square.angle))[0]
     where, x, y = canvas.window((square.x, square.y), 0.75 * square.size)
     if not x.size or not y.size:
         return

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coaf.cryoem.simulator.conditions import World
-from coaf.cryoem.timing import FAST, SLOW, Timing
+from coaf.cryoem.simulator.conditions import Conditions
+from coaf.cryoem.timing import FAST, HOUR, SLOW, Timing
 
-HOUR = 3600.0
 # Hours from one to the next, and seconds it takes, once it is due and the stage moves anyway.
 MAINTENANCE_EVERY = {
     "dewar": (8.0, 720.0),
@@ -56,7 +55,7 @@ REGIMES = {
 }
 
 
-class Times:
+class DrawnTimes:
     """Draws what each verb takes, and keeps the log of it.
 
     Draws start anew at each square and each visit to a patch, so that whoever goes there meets the
@@ -137,9 +136,9 @@ class Times:
         return spent
 
 
-def draw_faults(world: World, seed: int) -> tuple[tuple[float, float], ...]:
+def draw_faults(conditions: Conditions, seed: int) -> tuple[tuple[float, float], ...]:
     """When the instrument is at fault: a share of grids has one episode, in the first day."""
     rng = np.random.default_rng([seed, 6])
-    there, begin = rng.random() < world.fault_share, rng.uniform(1.0, 20.0) * HOUR
-    long = rng.gamma(4.0, world.fault_hours / 4.0) * HOUR
+    there, begin = rng.random() < conditions.fault_share, rng.uniform(1.0, 20.0) * HOUR
+    long = rng.gamma(4.0, conditions.fault_hours / 4.0) * HOUR
     return ((begin, begin + long),) if there else ()

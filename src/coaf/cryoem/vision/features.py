@@ -8,7 +8,7 @@ import numpy.typing as npt
 from coaf.bandit.arrays import BoolArray, FloatArray, floats, number
 from coaf.cryoem.images import Image, Pixels
 from coaf.cryoem.vision.crops import INSIDE, Crops, crop, resample
-from coaf.cryoem.vision.holes import Found, find_holes
+from coaf.cryoem.vision.holes import FoundHoles, find_holes
 from coaf.cryoem.vision.square_features import SQUARE_FEATURES, square_features
 from coaf.cryoem.vision.vacuum import vacuum_at, vacuum_of
 
@@ -42,7 +42,7 @@ def hole_features(
     holes: npt.ArrayLike,
     radius: float,
     *,
-    found: Found | None = None,
+    found: FoundHoles | None = None,
     vacuum: float | None = None,
 ) -> FloatArray:
     """Features (n, 8), see `HOLE_FEATURES`, of holes at stage positions (n, 2).
@@ -150,7 +150,7 @@ def _structure(
     return 2.0 * steep / light, np.sqrt(signal) / np.maximum(mean, _DARKEST * light)
 
 
-def _nearness(image: Image, holes: FloatArray, found: Found, radius: float) -> FloatArray:
+def _nearness(image: Image, holes: FloatArray, found: FoundHoles, radius: float) -> FloatArray:
     """1 on dirt, falling to 0 within a few holes of it."""
     from scipy.spatial import cKDTree
 

@@ -28,7 +28,7 @@ _FEW = 4  # holes; fewer are no lattice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundHoles:
     """What a square image shows.
 
     Attributes
@@ -58,7 +58,9 @@ class Found:
     why: str = ""
 
 
-def find_holes(image: Image, *, radius: float | None = None, spacing: float | None = None) -> Found:
+def find_holes(
+    image: Image, *, radius: float | None = None, spacing: float | None = None
+) -> FoundHoles:
     """Find the holes of a square image, at any rotation.
 
     Parameters
@@ -70,14 +72,14 @@ def find_holes(image: Image, *, radius: float | None = None, spacing: float | No
 
     Returns
     -------
-    Found
+    FoundHoles
         A square without holes is no error: `why` says what was seen instead.
     """
     if radius is not None:
         number("radius", radius, above=0.0)
     if spacing is not None:
         number("spacing", spacing, above=0.0)
-    best: Found | None = None
+    best: FoundHoles | None = None
     for side in _SIDES:
         step = max(1, -(-max(image.pixels.shape) // side))
         copy = shrink(image, step)
@@ -89,7 +91,7 @@ def find_holes(image: Image, *, radius: float | None = None, spacing: float | No
     return best
 
 
-def _search(image: Image, copy: Image, radius: float | None, spacing: float | None) -> Found:
+def _search(image: Image, copy: Image, radius: float | None, spacing: float | None) -> FoundHoles:
     """Search one copy of an image."""
     from scipy.spatial import cKDTree
 
@@ -116,7 +118,7 @@ def _search(image: Image, copy: Image, radius: float | None, spacing: float | No
     # Dark spots in a hole are crystals of ice: its own trouble, not its neighbours'.
     apart = cKDTree(holes).query(blobs)[0] > size if len(blobs) else np.zeros(0, dtype=np.bool_)
     holes = image.to_pixels(copy.to_stage(holes))
-    return Found(holes, size * scale, height, lattice, opening, dirt[apart])
+    return FoundHoles(holes, size * scale, height, lattice, opening, dirt[apart])
 
 
 def _match(
@@ -174,5 +176,5 @@ def _flat(pixels: Pixels, mask: BoolArray, width: float) -> Pixels:
     return result
 
 
-def _nothing(opening: Opening, dirt: FloatArray, why: str) -> Found:
-    return Found(np.zeros((0, 2)), 0.0, np.zeros(0), None, opening, dirt, why)
+def _nothing(opening: Opening, dirt: FloatArray, why: str) -> FoundHoles:
+    return FoundHoles(np.zeros((0, 2)), 0.0, np.zeros(0), None, opening, dirt, why)

@@ -68,7 +68,7 @@ def _open(pixels: Pixels) -> BoolArray:
     bright = np.median(smooth[smooth >= middle])
     if low > _NO_BARS * bright:
         return np.ones(pixels.shape, dtype=np.bool_)
-    # Twice: what is usual is judged among what is open, however little of the image that is.
+    # Over and over: what is usual is judged among what is open, however little of the image it is.
     for _ in range(3):
         dark = smooth < low + _DARK * (bright - low)
         if dark.all():

@@ -19,11 +19,10 @@ from coaf.worlds.movielens.source import obtain
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum, optimum_by_approximation
 from coaf.worlds.statistics import growth, mean, share_of_optimum
+from coaf.worlds.watch import Watch
 
 if TYPE_CHECKING:
     import xarray
-
-Watch = Callable[[str, int, int | None], None]  # stage, done, of how many if that is known
 
 
 def reproduce(

@@ -1,20 +1,20 @@
-"""How well a hole finder does: scenes of every kind, and a judge that knows the truth."""
+"""How well a hole finder does: specimens of every kind, and a judge that knows the truth."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from coaf.cryoem.images import Image
-from coaf.cryoem.simulator.draw import Foil, Scene, lay_holes, visible
-from coaf.cryoem.vision.holes import Found
+from coaf.cryoem.simulator.draw import Foil, Specimen, lay_holes, visible
+from coaf.cryoem.vision.holes import FoundHoles
 
 # Radius and spacing in µm of foils that are sold: R1.2/1.3, R2/1, R2/2, R1.2/0.6.
 FOILS = ((0.6, 2.5), (1.0, 3.0), (1.0, 4.0), (0.6, 1.8))
 
 
-def random_scene(
+def random_specimen(
     seed: int, *, size: float | None = None, foil: Foil | None = None, shade: float = 0.05
-) -> Scene:
+) -> Specimen:
     """A square with what goes wrong on real ones: ice of all kinds, tears, dirt, covered parts.
 
     Rotation, size (35 to 90 µm), hole pattern and foil are random where not given; `shade` is how
@@ -43,7 +43,7 @@ def random_scene(
     if rng.random() < 0.3:
         place = rng.uniform(-side / 2, side / 2, 2)
         covered = np.array([[*place, side * rng.uniform(0.15, 0.4)]])
-    return Scene(
+    return Specimen(
         holes=holes,
         radius=np.full(n, radius),
         thickness=ice,
@@ -83,7 +83,7 @@ class Marks:
         return 1.0 - self.wrong / self.given if self.given else 1.0
 
 
-def mark(scene: Scene, image: Image, found: Found) -> Marks:
+def mark(specimen: Specimen, image: Image, found: FoundHoles) -> Marks:
     """Compare what was found with what was drawn.
 
     A hole is found if a place is within half a radius. A place is wrong if no hole is that near, or
@@ -92,19 +92,19 @@ def mark(scene: Scene, image: Image, found: Found) -> Marks:
     """
     from scipy.spatial import cKDTree
 
-    see = visible(scene)
-    if not len(found.holes) or not len(scene.holes):
+    see = visible(specimen)
+    if not len(found.holes) or not len(specimen.holes):
         return Marks(int(see.sum()), 0, len(found.holes), len(found.holes), 0.0)
-    near = scene.radius / 2.0
+    near = specimen.radius / 2.0
     places = image.to_stage(found.holes)
-    away = cKDTree(places).query(scene.holes)[0]
+    away = cKDTree(places).query(specimen.holes)[0]
     seen = see & (away < near)
-    buried = np.zeros(len(scene.holes), dtype=np.bool_)
-    for x, y, r in np.vstack([scene.covered, scene.dirt]):
-        buried |= np.hypot(*(scene.holes - [x, y]).T) < 0.6 * r - scene.radius
-    back, which = cKDTree(scene.holes).query(places)
+    buried = np.zeros(len(specimen.holes), dtype=np.bool_)
+    for x, y, r in np.vstack([specimen.covered, specimen.dirt]):
+        buried |= np.hypot(*(specimen.holes - [x, y]).T) < 0.6 * r - specimen.radius
+    back, which = cKDTree(specimen.holes).query(places)
     # A tear has no centre: a place within the hole it began at is as good as any.
-    wrong = (back > np.where(scene.broken[which], 2.0, 1.0) * near[which]) | buried[which]
+    wrong = (back > np.where(specimen.broken[which], 2.0, 1.0) * near[which]) | buried[which]
     error = float(np.median(away[seen])) if seen.any() else 0.0
     return Marks(int(see.sum()), int(seen.sum()), len(places), int(wrong.sum()), error)
 
