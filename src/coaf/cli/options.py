@@ -68,7 +68,9 @@ def folder(text: str) -> Any:
     return typer.Option(metavar="FOLDER", help=text, callback=_writable)
 
 
-def _writable(ctx: typer.Context, param: typer.CallbackParam, value: Path) -> Path:
+def _writable(ctx: typer.Context, param: typer.CallbackParam, value: Path | None) -> Path | None:
+    if value is None:  # not given
+        return None
     if value.exists() and not value.is_dir():
         raise typer.BadParameter(f"{value} is a file; give a folder, or a name for a new one.")
     chosen = value != Path(str(param.get_default(ctx)))

@@ -1,14 +1,16 @@
 """`coaf replay`."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from coaf.cli.base import JsonFlag, app
+from coaf.cli.base import JsonFlag, app, needs
 from coaf.cli.options import SEEDS, delay, number
-from coaf.cli.terminal import show
+from coaf.cli.options import folder as results
+from coaf.cli.terminal import say, show
 from coaf.cli.work import work
 
 DAY = 86_400
@@ -16,6 +18,19 @@ DAY = 86_400
 
 def _file(text: str) -> Any:
     return typer.Option(metavar="FILE", exists=True, dir_okay=False, help=text)
+
+
+def _seconds(text: str, *, least: str = "low") -> Any:
+    told = f"Seconds {text}; those of the recording unless given"
+    return number(told, metavar="S", **{least: 0, "high": DAY})
+
+
+class Order(StrEnum):
+    """How patches come."""
+
+    random = "random"
+    recorded = "recorded"
+    free = "free"
 
 
 @app.command()
@@ -26,32 +41,56 @@ def replay(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Holds one *_by_hl.txt, the holes, and one CSV, their truth.",
+            help="A recording: holes.csv, shots.csv and recording.toml; or CryoRL's two files.",
         ),
     ] = None,
     holes: Annotated[
-        Path | None, _file("The holes (name, prediction), where there are more.")
+        Path | None, _file("CryoRL's holes (name, prediction), where there are more.")
     ] = None,
     truth: Annotated[
         Path | None,
-        _file("The truth (name, x, y, CTFMaxRes, confidence), where there are more."),
+        _file("Their truth (name, x, y, CTFMaxRes, confidence), where there are more."),
     ] = None,
     good_below: Annotated[
         float, number("Good is a CTF fit below so many angstroms", metavar="X", above=0, high=1000)
     ] = 3.8,
+    reward: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Any other reward, as 'particles/100' or 'ctf 3..8'."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Again for each column that pilots see; all unless given."
+        ),
+    ] = None,
+    no_columns: Annotated[
+        bool, typer.Option("--no-columns", help="Pilots know nothing of holes beforehand.")
+    ] = False,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Again for each: coaf, coaf-paper, coaf-tuned, take-all."
+            metavar="NAME",
+            help="Again for each: coaf, coaf-paper, coaf-tuned, take-all, window, fixed-cut, "
+            "score-order, microscopist.",
         ),
     ] = None,
+    order: Annotated[
+        Order,
+        typer.Option(
+            help="random: each patch is shown once; recorded: likewise, as they were collected; "
+            "free: pilots choose where to go."
+        ),
+    ] = Order.random,
     orders: Annotated[int, number("Random orders of the patches", low=1, high=1_000_000)] = 100,
+    hours: Annotated[
+        float | None,
+        number("The time there is; to the end unless given", metavar="HOURS", above=0, high=10_000),
+    ] = None,
     seed: Annotated[int, number("Of the orders", low=0, high=SEEDS)] = 0,
-    survey: Annotated[
-        float, number("Seconds to survey a patch", metavar="S", above=0, high=DAY)
-    ] = 12.09,
-    move: Annotated[float, number("Seconds to move to it", metavar="S", low=0, high=DAY)] = 51.99,
-    expose: Annotated[float, number("Seconds per exposure", metavar="S", above=0, high=DAY)] = 6.66,
+    survey: Annotated[float | None, _seconds("to survey a patch", least="above")] = None,
+    move: Annotated[float | None, _seconds("to move to it")] = None,
+    expose: Annotated[float | None, _seconds("per exposure", least="above")] = None,
     feedback_delay: Annotated[
         str,
         typer.Option(
@@ -61,34 +100,55 @@ def replay(
     workers: Annotated[
         int | None, number("Processes; all cores unless given", low=1, high=1000)
     ] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Play on this Dask cluster instead.")
+    ] = None,
+    out: Annotated[Path | None, results("For a report and a figure of good against time.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Play policies over a recorded grid: one pass over its patches, in many random orders."""
-    with work(quiet=as_json) as watch:
-        from coaf.cryoem.recorded.replay import replay as whole  # loads numba
+    """Play pilots over a recorded grid, and compare them with what could have been had."""
+    if out is not None:
+        needs("matplotlib")
+    if column and no_columns:
+        raise typer.BadParameter("give --column or --no-columns, not both.")
+    with work(quiet=as_json, out=out) as watch:
+        from coaf.cryoem.recorded.replay import replay as whole  # loads numba, as does the next
+        from coaf.cryoem.reward import parse_reward
 
         result = whole(
             folder,
             holes=holes,
             truth=truth,
             good_below=good_below,
+            reward=None if reward is None else parse_reward(reward),
+            columns=[] if no_columns else column or None,
             policies=tuple(policy or ("coaf", "take-all")),
+            order=order.value,
             orders=orders,
+            hours=hours,
             seed=seed,
             survey=survey,
             move=move,
             expose=expose,
             feedback_delay="measured" if feedback_delay == "measured" else float(feedback_delay),
             workers=workers,
+            dask=dask,
+            out=out,
             progress=lambda done, total: watch("playing", done, total),
         )
     if as_json:
         typer.echo(json.dumps(result))
         return
+    data = result["data"]
     headings = ("policy", "good per hour", "standard error", "good", "exposed", "hours")
     rows = [_row(name, found) for name, found in result["policies"].items()]
     yardsticks = [_yardstick(name, value) for name, value in result["yardsticks"].items()]
-    show(f"{orders} orders, good below {good_below:g} Å", headings, rows, below=yardsticks)
+    many = f"{data['orders']} orders" if data["order"] == "random" else f"{data['order']} order"
+    show(f"{data['name']}: {many}, {data['reward']}", headings, rows, below=yardsticks)
+    if data["not_played"]:
+        say(f"{data['not_played']} holes were not played: never exposed, or numbers are missing.")
+    if out is not None:
+        say(f"Report: {result['files'][0]}")
 
 
 def _row(name: str, found: dict[str, Any]) -> tuple[str, ...]:

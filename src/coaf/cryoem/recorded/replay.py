@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.arrays import number
 from coaf.cryoem.feedback import Delay
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
@@ -16,6 +16,7 @@ from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.reports import replay as report
 from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session.collect import Driver
 from coaf.cryoem.session.engine import Engine
@@ -242,14 +243,12 @@ def replay(
     played = tasks_on(_one, (recording, settings), tasks, workers=workers, dask=dask, told=progress)
     for (name, _), one in played:
         passes[name].append(one)
-    result = {
+    result: dict[str, Any] = {
         "policies": {name: summarise(found) for name, found in passes.items()},
         "yardsticks": _yardsticks(recording, worth, seconds),
         "data": _about(read, recording, worth, count, order, hours),
     }
     if out is not None:
-        from coaf.cryoem.reports import replay as report  # draws
-
         result["files"] = [str(path) for path in report.write(out, result, passes)]
     return result
 
@@ -292,14 +291,3 @@ def _about(
         "hours": hours,
         "files": [str(path) for path in read.files],
     }
-
-
-def curve(passes: Sequence[Pass], times: FloatArray) -> FloatArray:
-    """What had been collected at these times, in seconds, on average over passes."""
-    summed = np.zeros(len(times))
-    for one in passes:
-        when = np.array([time for time, _ in one.gains])
-        total = np.concatenate([[0.0], np.cumsum([gain for _, gain in one.gains])])
-        summed += total[np.searchsorted(when, times, side="right")]
-    mean: FloatArray = summed / len(passes)
-    return mean
