@@ -20,6 +20,9 @@ def cryoem(
     workers: Annotated[
         int | None, number("Processes; all cores unless given", low=1, high=1000)
     ] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Play on this Dask cluster instead.")
+    ] = None,
     out: Annotated[Path, folder("For report and figure.")] = Path("out/cryoem"),
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,7 +37,15 @@ def cryoem(
         )
         from coaf.cryoem.reports.reproduce import shown
 
-        summary = whole(out=out, seeds=seeds, hours=hours, seed=seed, workers=workers, watch=watch)
+        summary = whole(
+            out=out,
+            seeds=seeds,
+            hours=hours,
+            seed=seed,
+            workers=workers,
+            dask=dask,
+            watch=watch,
+        )
     if as_json:
         typer.echo(json.dumps(summary))
         return

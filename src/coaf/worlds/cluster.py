@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -117,7 +117,7 @@ def tasks_on(
     workers: int | None = None,
     dask: str | None = None,
     told: Callable[[int, int], None] | None = None,
-) -> Iterator[tuple[Task, Result]]:
+) -> Generator[tuple[Task, Result], None, None]:
     """Each task with do(shared, *task), in order: from processes here, or a Dask cluster.
 
     What comes out does not depend on where it was done. All cores are used unless a number of

@@ -1,11 +1,8 @@
 """The paper's "Cryo-EM Data Collection Simulations": COAF against the microscopist."""
 
 import json
-import os
 import shutil
 import time
-from collections.abc import Generator
-from concurrent.futures import as_completed
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,7 @@ from coaf.cryoem.reward import GoodBelow, Particles, Reward
 from coaf.cryoem.session.collect import beside
 from coaf.cryoem.session.session import Session
 from coaf.cryoem.simulator.simulator import Simulator
-from coaf.worlds.cluster import processes
+from coaf.worlds.cluster import tasks_on
 from coaf.worlds.statistics import Estimate, mean
 from coaf.worlds.unfinished import Unfinished, code
 from coaf.worlds.watch import Watch
@@ -69,6 +66,7 @@ def reproduce(
     hours: float = 3.0,
     seed: int = 0,
     workers: int | None = None,
+    dask: str | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Play both experiments on `seeds` simulated grids, and write report and figures into `out`.
@@ -86,7 +84,8 @@ def reproduce(
     began = time.perf_counter()
     digest = code("bandit", "worlds", "cryoem")[:16]
     unfinished = Unfinished(out / "unfinished" / f"{digest}-{float(hours)!r}")
-    found = _play(range(seed, seed + seeds), hours, unfinished, workers, watch)
+    where = {"workers": workers, "dask": dask}
+    found = _play(range(seed, seed + seeds), hours, unfinished, where, watch)
     summary: dict[str, Any] = {
         "data": f"{seeds} simulated grids of {SQUARES} squares, seeds {seed} to {seed + seeds - 1}",
         "hours": hours,
@@ -109,7 +108,11 @@ Task = tuple[str, int, float]  # which experiment, on which grid, for how many h
 
 
 def _play(
-    seeds: range, hours: float, unfinished: Unfinished, workers: int | None, watch: Watch | None
+    seeds: range,
+    hours: float,
+    unfinished: Unfinished,
+    where: dict[str, Any],
+    watch: Watch | None,
 ) -> dict[str, list[Curves]]:
     tasks: list[Task] = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
     held: dict[Task, Curves] = {}
@@ -124,7 +127,8 @@ def _play(
 
     tell()
     left = [task for task in tasks if task not in held]
-    with closing(_played(left, workers)) as played:  # or its processes would outlive an interrupt
+    # Closed, or its processes would outlive an interrupt.
+    with closing(tasks_on(_one, None, left, **where)) as played:
         for task, curves in played:
             held[task] = curves
             unfinished.save(_file(task), np.column_stack([curves.collected, curves.exposed]))
@@ -136,16 +140,8 @@ def _file(task: Task) -> str:
     return f"{task[0]}-{task[1]}"
 
 
-def _played(tasks: list[Task], workers: int | None) -> Generator[tuple[Task, Curves], None, None]:
-    """Each task with its curves, as they are done. One worker is this process."""
-    count = min(workers or os.cpu_count() or 1, len(tasks))
-    if count <= 1:
-        yield from ((task, play_grid(*task)) for task in tasks)
-        return
-    with processes(count) as pool:
-        waiting = {pool.submit(play_grid, *task): task for task in tasks}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
+def _one(shared: None, name: str, seed: int, hours: float) -> Curves:
+    return play_grid(name, seed, hours)
 
 
 def play_grid(name: str, seed: int, hours: float) -> Curves:

@@ -9,6 +9,8 @@ from typing import Literal
 from coaf.bandit.arrays import number
 from coaf.bandit.policies.explore import check_share
 from coaf.cryoem.pilots.catalogue import OTHERS, check_pilot_name
+from coaf.cryoem.recorded.export import recording_of
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.reports import session as session_report
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.collect import EXPLORE, GOOD, beside, collect
@@ -69,9 +71,17 @@ def run(
         )
     events = out / "session.json"
     events.write_text(json.dumps(sessions[0].plain()) + "\n", encoding="utf-8")
+    kept = _keep(sessions[0], out / "recording")
     about = f"A simulated grid of {squares} squares, seed {seed}, {regime} stage."
     files = session_report.write(sessions, out, about=about)
-    return sessions, [*files, events]
+    return sessions, [*files, events, *kept]
+
+
+def _keep(session: Session, folder: Path) -> list[Path]:
+    """Write the session as a recording, which `coaf replay` reads; none if nothing was scored."""
+    if session.engine is None or not session.engine.learning.values:
+        return []
+    return [write_recording(recording_of(session.engine, "simulated session"), folder)]
 
 
 def _draw(simulator: Simulator, tell: Watch) -> None:

@@ -49,6 +49,7 @@ class SquareEntry:
     square: Square
     opened: bool = False
     refused: str = ""
+    grid: str | None = None  # where there are several
     patches: list[str] = field(default_factory=list)
 
 
@@ -78,12 +79,12 @@ class Book:
         """Squares that may be opened."""
         return [e.square for e in self.squares.values() if not e.opened and not e.refused]
 
-    def opened(self, survey: Survey) -> Survey:
+    def opened(self, survey: Survey, grid: str | None = None) -> Survey:
         """Take in a survey; returned are the patches that are new or have changed, whole."""
         square = self.squares.setdefault(
             survey.square, SquareEntry(Square(survey.square, 0.0, 0.0))
         )
-        square.opened = True
+        square.opened, square.grid = True, grid
         changed = []
         for patch in survey.patches:
             self._check_new(patch)

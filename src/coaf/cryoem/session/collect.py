@@ -78,7 +78,7 @@ def collect(
     )
     make = _maker(policy, microscope, settings, reward)
     engine = Engine(make=make, rewards=lambda text: reward)
-    session = Session(name, str(reward), float(hours))
+    session = Session(name, str(reward), float(hours), engine=engine)
     driver = Driver(microscope, engine, Scribe(engine, session, watch))
     driver.start(settings)
     driver.run()

@@ -192,7 +192,7 @@ class Engine:
 
     def _changed(self, given: Survey) -> Survey:
         """Take in a survey, and tell the pilot all of the patches that it changes."""
-        survey = self.book.opened(whole(given))
+        survey = self.book.opened(whole(given), self.grid)
         self.learning.opened(survey, self.timing)
         return survey
 

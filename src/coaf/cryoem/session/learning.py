@@ -165,8 +165,10 @@ class Learning:
 
     def score(self, shot: Shot) -> Score:
         """What was measured of a shot."""
-        known, exposed_at = self.values[shot], self._taken[shot[0]].time
-        return Score(*shot, known.get("ctf"), known.get("particles"), exposed_at, exposed_at)
+        known, exposed_at = dict(self.values[shot]), self._taken[shot[0]].time
+        ctf, particles = known.pop("ctf", None), known.pop("particles", None)
+        more = {name: value for name, value in known.items() if value is not None}
+        return Score(*shot, ctf, particles, exposed_at, exposed_at, more)
 
     def _told(self, came: _Came, reward: float) -> Scored:
         waited = max(came.time - self._taken[came.shot[0]].time, 0.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.guard import Alarm
 from coaf.cryoem.timing import HOUR
 
@@ -57,6 +58,8 @@ class Session:
         By hole that was exposed: what it was worth, scored or not. Only a simulator knows.
     alarms
         What the guard raised.
+    engine
+        What it was told, and would do next; None where it was not kept.
     others
         Plays the other policies on the same grid; None where there is no grid to play again.
     """
@@ -70,6 +73,7 @@ class Session:
     shots: dict[str, int] = field(default_factory=dict)
     truth: dict[str, float] | None = None
     alarms: list[Alarm] = field(default_factory=list)
+    engine: Engine | None = field(default=None, repr=False)
     others: "Callable[[], Sequence[Session]] | None" = None
 
     @property
