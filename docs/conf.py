@@ -11,7 +11,7 @@ reference.name_arrays()  # before anything that has them in its signatures is im
 import coaf  # noqa: E402
 
 project = "coaf"
-author = "the coaf developers"
+author = project_copyright = "the coaf developers"
 release = coaf.__version__
 extensions = [
     "myst_parser",
@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "reference",
     "architecture",
+    "tables",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3

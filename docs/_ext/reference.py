@@ -1,6 +1,7 @@
 """The API reference: short names of array types, and links to the names people import."""
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,9 @@ def _shown(
     given: str | None,
     returned: str,
 ) -> tuple[str, str] | None:
-    """A default that is made anew each time is no Python, and the signature could not be read."""
+    """A protocol is never called, and a default that is made anew each time is no Python."""
+    if given == "(*args, **kwargs)":
+        return "", returned
     if given is None or "<factory>" not in given:
         return None
     return given.replace("<factory>", "..."), returned
@@ -110,10 +113,20 @@ def _own_words(
         lines[:0] = ["..", ""]  # an empty comment
 
 
+def _as_here(
+    _app: Sphinx, _what: str, _name: str, _value: Any, _options: Any, lines: list[str]
+) -> None:
+    """Files that a docstring names are pages here, and a shape needs no second parentheses."""
+    for i, line in enumerate(lines):
+        linked = re.sub(r"`?\bdocs/([\w/]+)\.md\b`?", r":doc:`/\1`", line)
+        lines[i] = re.sub(r"(?<=\*\* )\(\*(\(.*\))\*\)(?= --)", r"*\1*", linked)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.coaf_homes = _homes()  # type: ignore[attr-defined]
     app.connect("missing-reference", _link)
     app.connect("autodoc-process-signature", _shown)
     app.connect("autodoc-process-docstring", _own_words, priority=400)  # before Napoleon
+    app.connect("autodoc-process-docstring", _as_here, priority=600)  # after it
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

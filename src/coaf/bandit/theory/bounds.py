@@ -29,8 +29,8 @@ class Scale:
     l_min, l_max
         The least and greatest latency of any action in any round.
     mean_bound, noise
-        Mean rewards lie within ±`mean_bound`, and rewards are `noise`-subgaussian; the paper has 1
-        and 1.
+        Mean rewards lie within `mean_bound` of 0, and rewards are `noise`-subgaussian; the paper
+        has 1 and 1.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Scale:
 
     @property
     def gap_bound(self) -> float:
-        """G: no smallest gap is further from zero at any rate within ±`rate_bound`."""
+        """G: no smallest gap is further from zero at any rate within `rate_bound` of it."""
         return self.n_max * self.mean_bound * (1.0 + self.l_max / self.l_min)
 
     def counted(self, form: Form) -> "Scale":
@@ -163,7 +163,7 @@ def w_linear(
 ) -> float:
     """W_T(δ): the time counted, times what the squared errors of linear estimates sum to.
 
-    Estimates are the paper's upper ends of the confidence set, within ±`mean_bound`.
+    Estimates are the paper's upper ends of the confidence set, within `mean_bound` of 0.
     """
     counted = scale.counted(form)
     if not 0.0 < number("delta", delta) <= math.exp(-0.5):
