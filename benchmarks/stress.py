@@ -185,7 +185,7 @@ class Told(coaf.COAF):
             norm_bound=2.0 * np.sqrt(X.shape[1]),
             mean_bound=1.0,
         )
-        super().__init__(belief=told.belief, rate=told._rate)
+        super().__init__(belief=told.belief, rate=told.pricing)
 
     def decide(self, round: Round) -> Decision:
         Z = np.clip((round.features - self.middle) / self.spread / self.longest, -0.5, 0.5)

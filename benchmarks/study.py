@@ -73,7 +73,7 @@ class MeanScored(coaf.COAF):
         assert self._visit is not None
         means = self.belief.mean(decision.round.features[executed])
         self._visit.spent_reward = float(means.sum())
-        self._rate.update(self._visit)
+        self.pricing.update(self._visit)
         return spent
 
 

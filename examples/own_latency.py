@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import coaf
-from coaf.bandit.checks.policies import check_latency
+from coaf.bandit.checks import check_latency
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from coaf.bandit import select
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.beliefs.choose import with_constant
-from coaf.bandit.beliefs.regressor import Oracle
+from coaf.bandit.beliefs.regressor import Regressor
 from coaf.worlds import Synthetic, World, optimum, play
 from coaf.worlds.batch import Scene
 from coaf.worlds.figures import COLOURS
@@ -228,7 +228,7 @@ def growth(rows: tuple[int, ...] = (1_000, 10_000, 100_000)) -> dict[str, list[f
                 belief.learn(X[turn : turn + 6], y[turn : turn + 6], new[:6])
                 took.append(time.perf_counter() - start)
             # Regressors are fitted once while rows grow by a quarter: each round bears its part.
-            part = 6.0 * fit / (0.25 * count) if isinstance(belief, Oracle) else 0.0
+            part = 6.0 * fit / (0.25 * count) if isinstance(belief, Regressor) else 0.0
             result[name].append(1e3 * (float(np.median(took)) + part))
         print(name, result[name], flush=True)
     return result

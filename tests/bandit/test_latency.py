@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.compiled.paths import NEAR, improve, nearest
-from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
+from coaf.bandit.latency import (
+    Additive,
+    ByCount,
+    Latency,
+    Setup,
+    Table,
+    Tour,
+    Tree,
+    arm_by_arm,
+    is_arm_by_arm,
+)
 from coaf.bandit.selection.tour_paths import shortest_length
 
 times = st.floats(0, 100) | st.integers(0, 5).map(float)
@@ -205,3 +215,17 @@ def test_wrong_settings_are_named(build: object, message: str) -> None:
 def test_another_number_of_arms_is_refused(latency: Latency, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         latency.check(3)
+
+
+def test_arms_are_judged_one_by_one_where_each_has_its_own_time() -> None:
+    class Mine(Additive):
+        def seconds(self, chosen: BoolArray) -> float:
+            return 1.0 + float(chosen.sum()) ** 2
+
+    additive, setup = Additive(5.0, 1.0), Setup(5.0, 3.0, 1.0)
+    assert is_arm_by_arm(additive)
+    assert is_arm_by_arm(setup)
+    assert not is_arm_by_arm(ByCount(1.0, [0.0, 1.0]))
+    assert not is_arm_by_arm(Mine(5.0, 1.0))  # whose time may be anything
+    assert (arm_by_arm(additive).setup, arm_by_arm(setup).setup) == (0.0, 3.0)
+    assert additive == Additive(5.0, 1.0) != setup

@@ -44,8 +44,8 @@ def test_worlds_pass(world: Any) -> None:
 @pytest.mark.parametrize(
     ("world", "mistake"),
     [
-        (Mine, "not its class"),
-        (object(), "object lacks dim, means, scenes"),
+        (Mine, "Mine is a class, not a world"),
+        (object(), "object: lacks dim, means, scenes"),
         (Mine(seed=lambda r: None), "other rounds when asked again"),
         (Mine(seed=lambda r: 7), "the same rounds and rewards for all replicates"),
         (Mine(more=-1), "yields 19 rounds"),

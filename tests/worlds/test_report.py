@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from coaf.worlds.report import Report, save, svg
+from coaf.worlds.report import Page, save, svg
 
 
 class Reader(HTMLParser):
@@ -38,8 +38,8 @@ def drawn() -> Figure:
     return figure
 
 
-def whole() -> Report:
-    report = Report("A <b>title</b> & more", lead="Lead.")
+def whole() -> Page:
+    report = Page("A <b>title</b> & more", lead="Lead.")
     report.section("First")
     report.text("2 < 3 & 5 > 4")
     report.table(
@@ -54,7 +54,7 @@ def whole() -> Report:
     return report
 
 
-def read(report: Report) -> Reader:
+def read(report: Page) -> Reader:
     reader = Reader()
     reader.feed(report.html())
     assert reader.open == []
@@ -90,7 +90,7 @@ def test_written(tmp_path: Path) -> None:
 
 def test_a_row_that_is_too_short() -> None:
     with pytest.raises((IndexError, ValueError)):
-        Report("t").table(["a", "b"], [["only one"]])
+        Page("t").table(["a", "b"], [["only one"]])
 
 
 def test_figures_are_saved_as_both_and_the_same_each_time(tmp_path: Path) -> None:

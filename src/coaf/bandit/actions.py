@@ -6,6 +6,7 @@ every round. Only `Grouped` reads them.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -230,3 +231,19 @@ class Capped:
 
     def check(self, n: int, groups: Groups | None = None) -> None:
         self.actions.check(n, groups)
+
+
+def uncapped(actions: Actions) -> tuple[float, Actions]:
+    """The most seconds that caps around `actions` allow, with slack, and what they are around.
+
+    Examples
+    --------
+    >>> uncapped(Capped(60.0, Capped(0.0, AtMost(2))))
+    (0.0, AtMost(count=2))
+    >>> uncapped(OneOf())
+    (inf, OneOf())
+    """
+    cap = inf
+    while isinstance(actions, Capped):
+        cap, actions = min(cap, actions.limit), actions.actions
+    return cap, actions

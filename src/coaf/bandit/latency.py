@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,11 @@ class Additive(ByFields):
         _set(self, "base", _time("base", base))
         _set(self, "each", _each(each))
 
+    @property
+    def setup(self) -> float:
+        """Nothing: arms share no set-up, as they do in `Setup`."""
+        return 0.0
+
     def seconds(self, chosen: BoolArray) -> float:
         return self.base + _total(self.each, chosen)
 
@@ -106,6 +111,17 @@ class Setup(ByFields):
 
     def check(self, n: int) -> None:
         _same_length("each", self.each, n)
+
+
+def arm_by_arm(latency: Latency) -> Additive | Setup:
+    """The latency, of which it is known already that it is one in which arms are judged so."""
+    assert is_arm_by_arm(latency)
+    return latency
+
+
+def is_arm_by_arm(latency: Latency) -> TypeGuard[Additive | Setup]:
+    """Whether arms can be judged one by one: each takes its own time, after a set-up they share."""
+    return type(latency) is Additive or type(latency) is Setup
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.actions import Actions, AnySubset, AtMost, Capped, Grouped, OneOf
+from coaf.bandit.actions import Actions, AnySubset, AtMost, Grouped, OneOf, uncapped
 from coaf.bandit.arrays import FLOAT64, BoolArray, FloatArray, number
 from coaf.bandit.groups import Groups
-from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree
+from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree, is_arm_by_arm
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.found import WORK, Found
 from coaf.bandit.selection.linear import as_tree, best_linear
@@ -128,7 +128,7 @@ def best(
     labels = None if groups is None else np.asarray(groups)
     latency.check(len(mu))
     actions.check(len(mu), labels)
-    cap, inner = _uncap(actions)
+    cap, inner = uncapped(actions)
     work = whole("work", work)
     found = _solve(rate, mu, latency, inner, groups=labels, cap=cap, work=work)
     if found is None:
@@ -159,8 +159,7 @@ def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | No
         return latency.base
     if space is OneOf and n and isinstance(latency, Additive | Setup):
         latency.check(n)
-        setup = latency.setup if isinstance(latency, Setup) else 0.0
-        return latency.base + setup + float(np.min(latency.each))
+        return latency.base + latency.setup + float(np.min(latency.each))
     if (kind is Setup or kind is Additive or kind is Tree or kind is Tour) and (
         space is AnySubset or space is AtMost or space is Grouped
     ):
@@ -168,7 +167,7 @@ def floor(latency: Latency, actions: Actions, n: int, groups: npt.ArrayLike | No
         actions.check(n, None if groups is None else np.asarray(groups))
         return latency.seconds(np.zeros(n, dtype=np.bool_))
     # A cap does not change what is quickest, but without it that is easy to find.
-    cap, inner = _uncap(actions)
+    cap, inner = uncapped(actions)
     if cap < _INF:
         least = floor(latency, inner, n, groups)
         if least > cap:
@@ -212,14 +211,6 @@ def _time(latency: Latency, chosen: BoolArray) -> float:
     return number(f"{type(latency).__name__}.seconds(chosen)", latency.seconds(chosen), low=0.0)
 
 
-def _uncap(actions: Actions) -> tuple[float, Actions]:
-    cap = _INF
-    while isinstance(actions, Capped):
-        cap = min(cap, actions.limit)
-        actions = actions.actions
-    return cap, actions
-
-
 def _solve(
     rate: float,
     mu: FloatArray,
@@ -233,7 +224,7 @@ def _solve(
     """The best subset found, or None if there is none."""
     limits = limits_of(actions, len(mu), groups)
     if limits is not None:
-        if type(latency) is Additive or type(latency) is Setup:
+        if is_arm_by_arm(latency):
             return _setup(rate, mu, latency, limits, cap, work)
         if type(latency) is ByCount:
             prices = rate * latency.by_count
@@ -254,8 +245,7 @@ def _setup(
     rate: float, mu: FloatArray, latency: Additive | Setup, limits: Limits, cap: float, work: int
 ) -> Found | None:
     """A set-up is a price of the count being above 0; so is a cap if all arms take as long."""
-    each = latency.each
-    setup = latency.setup if type(latency) is Setup else 0.0
+    each, setup = latency.each, latency.setup
     prices = np.full(len(mu) + 1, rate * setup)
     prices[0] = 0.0
     fits = None

@@ -61,10 +61,11 @@ class Batch:
 
 def gather(items: FloatArray, shown: npt.NDArray[np.integer], counts: IntArray) -> FloatArray:
     """The features of `items` in lanes: arm a of round j is item `shown[j, a]`."""
-    from coaf.bandit.compiled.workspace import unset  # loads numba
+    from coaf.bandit.compiled.simd import whole_lanes  # loads numba
+    from coaf.bandit.compiled.workspace import unset
     from coaf.worlds.replicate import fill
 
-    d, lanes = items.shape[1], (shown.shape[1] + 7) // 8 * 8
-    result = unset(len(shown) * d, lanes)
+    d = items.shape[1]
+    result = unset(len(shown) * d, whole_lanes(shown.shape[1]))
     fill(locked(np.ascontiguousarray(items)), locked(shown), counts, result)
     return result

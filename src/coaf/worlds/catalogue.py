@@ -50,11 +50,12 @@ def batch_of(
 ) -> Batch:
     """A batch of items: which are shown, and what base, setup and each take in all rounds."""
     (rounds, high), (base, setup, each) = shown.shape, times
-    lanes = (high + 7) // 8 * 8
+    features = gather(items, shown, counts)
+    lanes = features.shape[1]
     spare = ((0, 0), (0, lanes - high))
     return Batch(
         dim=items.shape[1],
-        features=gather(items, shown, counts),
+        features=features,
         counts=counts,
         base=np.broadcast_to(base, rounds).copy(),
         setup=np.full(rounds, setup),

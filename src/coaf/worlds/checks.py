@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from coaf.bandit.checks.contract import ContractError
+from coaf.bandit.checks.contract import ContractError, require_parts
 from coaf.bandit.problem import Round
 from coaf.worlds.batch import Scene
 from coaf.worlds.world import World
@@ -19,11 +19,7 @@ def check_world(world: World, *, rounds: int = 20) -> None:
     >>> check_world(Synthetic(dim=3))
     """
     name = type(world).__name__
-    if isinstance(world, type):
-        raise ContractError(f"give a world, as {world.__name__}(...), not its class")
-    lacks = [part for part in ("dim", "means", "scenes") if not hasattr(world, part)]
-    if lacks:
-        raise ContractError(f"{name} lacks {', '.join(lacks)}")
+    require_parts(world, "a world", ("dim", "means", "scenes"))
     first, again, other = (
         list(islice(world.scenes(rounds, replicate), rounds)) for replicate in (0, 0, 1)
     )

@@ -29,15 +29,14 @@ from coaf.bandit.policies.policy import Policy
 from coaf.bandit.select import best
 from coaf.worlds.cluster import processes
 from coaf.worlds.compiled import plan, play_compiled
-from coaf.worlds.optimum import Memory, least_gaps, optimum
+from coaf.worlds.optimum import AskedOnce, least_gaps, optimum
 from coaf.worlds.play import play
+from coaf.worlds.progress import Progress
 from coaf.worlds.unfinished import Unfinished, code
 from coaf.worlds.world import BulkWorld, World
 
 if TYPE_CHECKING:
     from coaf.worlds.comparison import Comparison
-
-Progress = Callable[[int, int], None]
 
 
 def compare(
@@ -208,7 +207,7 @@ def _task(job: _Job, replicate: int) -> FloatArray:
     if batch is not None:
         result[:, :, 3] = least_gaps(batch, gamma_star)[0]
     else:
-        memory = Memory()
+        memory = AskedOnce()
         for j, s in enumerate(world.scenes(rounds, replicate)):
             latency, actions, groups = memory.of(s.round), s.round.actions, s.round.groups
             result[:, j, 3] = best(gamma_star, s.means, latency, actions, groups).gap

@@ -6,8 +6,8 @@ from math import inf
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.learner import copied
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.rows import limit_of
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Mean, Thompson, Truth, Upper, normals
 from coaf.bandit.policies.baselines import TakeAll, Threshold
@@ -16,19 +16,26 @@ from coaf.bandit.policies.policy import Policy
 from coaf.bandit.rates.memory_root import MemoryRoot
 from coaf.bandit.rates.rate import Fixed, Renewal, RobbinsMonro
 from coaf.bandit.rates.restarting import Restarting
+from coaf.worlds import codes
 from coaf.worlds.batch import Batch
+from coaf.worlds.codes import Settings
 from coaf.worlds.world import BulkWorld, World
 
-_INDICES = {Upper: 0, Mean: 1, Thompson: 2, Truth: 3}
+_INDICES = {
+    Upper: codes.UPPER,
+    Mean: codes.MEANS,
+    Thompson: codes.THOMPSON,
+    Truth: codes.TRUTH,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy as numbers for the compiled loop (see `replicate.py`)."""
+    """A policy as numbers for the compiled loop (see `codes.py`)."""
 
     index: int
     kind: int
-    rates: tuple[float, ...]
+    settings: Settings
 
 
 def plan(policy: Policy, world: World) -> Plan | None:
@@ -37,34 +44,39 @@ def plan(policy: Policy, world: World) -> Plan | None:
         return None
     index = _INDICES.get(type(policy.index))
     if type(policy) is TakeAll:
-        return Plan(3, 5, (0.0, 1.0, 0.0, 0.0, 1.0, 0.0))
-    if index is None or policy._ledger.commits or policy.reward_range is not None:
+        return Plan(codes.TRUTH, codes.EVERYTHING, Settings())
+    if index is None or policy.commits or policy.reward_range is not None:
         return None
     if isinstance(policy.index, Truth) and policy.index.means != world.means:
         return None
-    if index != 3 and type(policy.belief) is not Linear:
+    if index != codes.TRUTH and type(policy.belief) is not Linear:
         kind = type(policy.belief)
         if isinstance(policy, Threshold) and policy.belief is None:
             kind = type(policy.fresh(world.dim))
         if kind is not ScaleFree or type(policy.index) is not Upper:
             return None
-        index = 4
+        index = codes.FREE
     if type(policy) is Threshold:
-        return Plan(index, 4, (policy.cut, 1.0, 0.0, 0.0, 1.0, 0.0))
+        return Plan(index, codes.CUT, Settings(policy.cut))
     assert isinstance(policy, COAF)
-    rate = policy._rate
+    rate = policy.pricing
     if type(rate) is Fixed:
-        return Plan(index, 0, (rate.rate, 1.0, 0.0, 0.0, 1.0, 0.0))
+        return Plan(index, codes.FIXED, Settings(rate.rate))
     if type(rate) is RobbinsMonro and rate.elapsed_floor == 0.0:
-        bound = inf if rate.mean_bound is None else rate.mean_bound
-        limits = (float(rate.n_max or 0.0), float(rate.l_min or 0.0), bound)
-        return Plan(index, 1, (rate.rate, rate.xi, *limits, 0.0))
+        settings = Settings(
+            rate.rate,
+            xi=rate.xi,
+            n_max=rate.n_max or 0.0,
+            l_min=rate.l_min or 0.0,
+            mean_bound=inf if rate.mean_bound is None else rate.mean_bound,
+        )
+        return Plan(index, codes.ROBBINS_MONRO, settings)
     if type(rate) is Renewal and rate.seconds == 0.0:
-        return Plan(index, 2, (rate.initial, 1.0, 0.0, 0.0, 1.0, 0.0))
+        return Plan(index, codes.RENEWAL, Settings(rate.initial))
     if type(rate) is Restarting and rate.seconds == 0.0:
-        return Plan(index, 6, (rate.initial, 1.0, 0.0, 0.0, 1.0, 0.0))
+        return Plan(index, codes.RESTARTING, Settings(rate.initial))
     if type(rate) is MemoryRoot and not rate.rounds:
-        return Plan(index, 3, (rate.initial, 1.0, 0.0, 0.0, 1.0, float(rate.size)))
+        return Plan(index, codes.MEMORY, Settings(rate.initial, size=float(rate.size)))
     return None
 
 
@@ -74,25 +86,26 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
     from coaf.worlds import replicate
 
     belief, rounds, d = policy.belief, len(batch), batch.dim
-    if how.index == replicate.TRUTH or not isinstance(belief, Linear | ScaleFree):
+    if how.index == codes.TRUTH or not isinstance(belief, Linear | ScaleFree):
         belief = ScaleFree(d)  # that of a threshold without one, or not used
     if isinstance(belief, Linear):
-        bad = replicate.first_beyond(batch.features, batch.counts, d, belief._limit)
+        limit = limit_of(belief.feature_bound)
+        bad = replicate.first_beyond(batch.features, batch.counts, d, limit)
         if bad >= 0:
             raise ValueError(
                 f"round {bad} has features beyond feature_bound={belief.feature_bound:g}: scale "
                 "the features or raise the bound"
             )
     noise = np.zeros((1, d))
-    if how.index == replicate.THOMPSON:
+    if how.index == codes.THOMPSON:
         noise = normals(policy.seed, rounds, d)
     trace = np.empty((rounds, 3))
     replicate.run(
-        copied(belief._learner),
+        belief.learner(),
         workspace.arena(d + isinstance(belief, ScaleFree), batch.costs.shape[1]),
         how.index,
         how.kind,
-        np.array(how.rates),
+        np.array(how.settings),
         noise,
         d,
         batch.features,
@@ -104,6 +117,6 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
         batch.rewards,
         trace,
     )
-    if how.kind == replicate.CUT:
+    if how.kind == codes.CUT:
         trace[:, 0] = 0.0  # a cut is no price of time: the live policy says 0, too
     return trace

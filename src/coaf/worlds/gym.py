@@ -169,7 +169,7 @@ class RoundsEnv(gymnasium.Env[Any, Action]):
             "features": np.pad(scene.round.features, (absent, (0, 0))),
             "present": np.pad(np.ones(n, dtype=np.int8), absent),
             "base": np.array([latency.base]),
-            "setup": np.array([latency.setup if isinstance(latency, Setup) else 0.0]),
+            "setup": np.array([latency.setup]),
             "each": np.pad(np.broadcast_to(latency.each, n), absent),
         }
 

@@ -10,6 +10,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.latency import Latency
 from coaf.bandit.problem import Round
+from coaf.bandit.rates.dinkelbach import dinkelbach
 from coaf.bandit.select import best
 from coaf.bandit.selection.listed import Remembered, allowed_subsets, is_own
 from coaf.worlds.batch import Batch
@@ -44,7 +45,7 @@ def least_gaps(batch: Batch, rate: float) -> tuple[FloatArray, FloatArray]:
     return best_gaps(batch.means, batch.counts, batch.base, batch.setup, batch.costs, rate)
 
 
-class Memory:
+class AskedOnce:
     """Latencies of the user's own, asked once for every subset, for as long as this is kept."""
 
     def __init__(self) -> None:
@@ -71,9 +72,8 @@ def optimum(
 ) -> Optimum:
     """Γ* by Dinkelbach's method on a sample of rounds (`th: MBSP_ub`).
 
-    At each rate take the best subsets; the ratio of their mean rewards to their time is the next
-    rate. It converges in a handful of steps, and its error is that of the sample alone: by the
-    delta method sd(min_A g) / (√N · mean seconds). A latency of your own is asked once for each
+    It converges in a handful of steps, and its error is that of the sample alone: by the delta
+    method sd(min_A g) / (√N · mean seconds). A latency of your own is asked once for each
     subset.
 
     Parameters
@@ -101,7 +101,7 @@ def optimum(
             return least_gaps(batch, rate)
     else:
         count = 5_000 if rounds is None else rounds
-        scenes, memory = list(world.scenes(count, stream)), Memory()
+        scenes, memory = list(world.scenes(count, stream)), AskedOnce()
 
         def solve(rate: float) -> tuple[FloatArray, FloatArray]:
             found = [
@@ -112,18 +112,20 @@ def optimum(
 
     if count < 1:
         raise ValueError(f"rounds is {count}; it must be at least 1")
-    rate, steps = 0.0, 0
-    while True:
+    tried: list[float] = []
+    gaps = seconds = np.zeros(0)
+
+    def ratio(rate: float) -> float:
+        nonlocal gaps, seconds
         gaps, seconds = solve(rate)
-        move = -gaps.mean() / seconds.mean()
-        steps += 1
+        tried.append(rate)
         if progress is not None:
-            progress(steps)
-        if abs(move) <= 1e-12 * max(abs(rate), 1e-300) or steps >= 100:
-            break
-        rate += float(move)
+            progress(len(tried))
+        return rate - float(gaps.mean() / seconds.mean())
+
+    dinkelbach(ratio, 0.0)
     error = float(gaps.std()) / (math.sqrt(count) * float(seconds.mean()))
-    return Optimum(rate, error, count, steps)
+    return Optimum(tried[-1], error, count, len(tried))  # the rate that these gaps are of
 
 
 def optimum_by_approximation(

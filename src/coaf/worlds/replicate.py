@@ -38,17 +38,30 @@ from coaf.bandit.compiled.simd import (
     smaller,
     splat,
     store,
+    whole_lanes,
 )
 from coaf.bandit.compiled.threshold import pick, threshold_root
 from coaf.bandit.rates.rate import robbins_monro
 from coaf.bandit.rates.restarting import Eleven, Sums, one_visit_later
-
-UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)  # indices; the last is `Upper` of a `ScaleFree`
-# Rates, and two baselines.
-FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING, RESTARTING = range(7)
-# What `settings` of a rate holds.
-INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(6)
-
+from coaf.worlds.codes import (
+    CUT,
+    EVERYTHING,
+    FREE,
+    INITIAL,
+    L_MIN,
+    MEAN_BOUND,
+    MEANS,
+    MEMORY,
+    N_MAX,
+    RENEWAL,
+    RESTARTING,
+    ROBBINS_MONRO,
+    SIZE,
+    THOMPSON,
+    TRUTH,
+    UPPER,
+    XI,
+)
 
 _step = compiled(robbins_monro)
 _one_visit_later = compiled(one_visit_later)
@@ -65,7 +78,7 @@ def fill(
         for a in range(counts[j]):
             for i in range(d):
                 features[j * d + i, a] = items[shown[j, a], i]
-        for a in range(counts[j], (counts[j] + 7) // 8 * 8):
+        for a in range(counts[j], whole_lanes(counts[j])):
             for i in range(d):
                 features[j * d + i, a] = 0.0
 

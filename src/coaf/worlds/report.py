@@ -45,14 +45,14 @@ footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid #d9dde2; co
 Cell = str | float | int | bool | None
 
 
-class Report:
+class Page:
     """A page that is built from top to bottom, and written as one file.
 
     Text is text: whatever it holds is escaped.
 
     Examples
     --------
-    >>> report = Report("Good micrographs per hour", lead="One grid, two policies.")
+    >>> report = Page("Good micrographs per hour", lead="One grid, two policies.")
     >>> report.section("Result")
     >>> report.table(["policy", "rate"], [["take all", 44.0], ["coaf", 98.0]])
     >>> "98</td>" in report.html()

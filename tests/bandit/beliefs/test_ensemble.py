@@ -14,7 +14,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.ensemble import Ensemble, poisson
 from coaf.bandit.beliefs.registry import restore_belief
 from coaf.bandit.beliefs.regressor import epochs
-from coaf.bandit.checks.policies import check_belief
+from coaf.bandit.checks import check_belief
 from coaf.bandit.problem import Round
 
 Ridge = pytest.importorskip("sklearn.linear_model").Ridge

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 import coaf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.glm import GLM, Logistic, Poisson
-from coaf.bandit.beliefs.links import Exponential, Link, Sigmoid, absorb
+from coaf.bandit.beliefs.links import Link, LogitLink, LogLink, absorb
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.registry import restore_belief
-from coaf.bandit.checks.policies import check_belief
+from coaf.bandit.checks import check_belief
 from coaf.bandit.policies.faults import LARGEST
 from coaf.worlds.catalogue import sphere
 
 each_family = pytest.mark.parametrize("family", [Logistic, Poisson])
-each_link = pytest.mark.parametrize("link", [Sigmoid(), Exponential()])
+each_link = pytest.mark.parametrize("link", [LogitLink(), LogLink()])
 
 
 def table(

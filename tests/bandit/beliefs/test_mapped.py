@@ -15,7 +15,7 @@ from coaf.bandit.beliefs.kernel.kernel import Kernel
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.mapped import Mapped
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.checks.policies import check_belief, check_policy
+from coaf.bandit.checks import check_belief, check_policy
 from coaf.bandit.groups import Groups
 
 RBFSampler = pytest.importorskip("sklearn.kernel_approximation").RBFSampler

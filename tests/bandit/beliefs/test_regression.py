@@ -19,7 +19,7 @@ from coaf.bandit.beliefs.estimators import encode_estimator as encode
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.regressor import epochs, weight_name
-from coaf.bandit.checks.policies import check_belief
+from coaf.bandit.checks import check_belief
 from coaf.bandit.problem import Round
 
 Ridge = pytest.importorskip("sklearn.linear_model").Ridge

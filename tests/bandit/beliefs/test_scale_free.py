@@ -300,7 +300,7 @@ def test_state_and_estimates_in_words() -> None:
         (lambda b: b.mean([[1.0]]), "features have 1 columns, but this belief has dim=2"),
         (lambda b: ScaleFree(0), "dim is 0"),
         (lambda b: ScaleFree(2, mean_bound=-1.0), "mean_bound is -1.0"),
-        (lambda b: ScaleFree.restore({**b.state(), "dim": 9}), "entry 'learner' has shape"),
+        (lambda b: ScaleFree.restore({**b.state(), "dim": 9}), "entry 'precision' has shape"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Any, mistake: str) -> None:

@@ -8,6 +8,16 @@ import numpy.typing as npt
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
+from coaf.bandit.actions import (
+    Actions,
+    AnySubset,
+    AtMost,
+    Capped,
+    Exactly,
+    Grouped,
+    Listed,
+    OneOf,
+)
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs import (
     Drift,
@@ -24,7 +34,7 @@ from coaf.bandit.beliefs import (
 )
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.groups import Groups, check_groups, innermost
-from coaf.bandit.index import Mean, Thompson, Truth
+from coaf.bandit.index import Index, Mean, Noise, Ones, Thompson, Truth, Upper
 from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Table, Tour, Tree
 from coaf.bandit.policies.baselines import TakeAll, Threshold
 from coaf.bandit.policies.coaf import COAF
@@ -34,7 +44,8 @@ from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.budget import Budget
 from coaf.bandit.rates.memory_root import MemoryRoot
-from coaf.bandit.rates.rate import Fixed, RobbinsMonro
+from coaf.bandit.rates.rate import Fixed, Rate, Renewal, RobbinsMonro, Score, Visit
+from coaf.bandit.rates.restarting import Restarting
 from coaf.bandit.select import best
 
 FUNCTIONS = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
@@ -162,6 +173,41 @@ LATENCIES: dict[str, Latency] = {
 }
 
 
+ACTIONS: dict[str, Actions] = {
+    "any subset": AnySubset(),
+    "at most": AtMost(2),
+    "none at all": AtMost(0),
+    "exactly": Exactly(3),
+    "one of": OneOf(),
+    "grouped": Grouped(1),
+    "grouped, by name": Grouped({"a": 1, "c": 0}),
+    "listed": Listed([(), (0, 1), (2,), (1, 3, 4)]),
+    "capped": Capped(3.0, AtMost(4)),
+    "capped twice": Capped(3.0, Capped(2.6)),
+}
+
+INDICES: dict[str, Callable[[], Index]] = {
+    "upper": Upper,
+    "mean": Mean,
+    "thompson": Thompson,
+    "truth": lambda: Truth(first_feature),
+    "ones": Ones,
+}
+
+RATES: dict[str, Callable[[], Rate]] = {
+    "fixed": lambda: Fixed(0.2),
+    "robbins-monro": RobbinsMonro,
+    "robbins-monro, the paper's": lambda: RobbinsMonro(
+        xi=1.0, initial=0.1, n_max=9, l_min=1.0, mean_bound=1.0
+    ),
+    "renewal": lambda: Renewal(initial=0.3),
+    "restarting": Restarting,
+    "memory root": lambda: MemoryRoot(size=3, initial=0.1),
+    "budget": lambda: Budget(40.0, rounds=9, size=3),
+    "budget, rounds without end": lambda: Budget(40.0),
+}
+
+
 class Square:
     """A latency as short as the protocol allows: waiting grows with the square of the count."""
 
@@ -170,6 +216,64 @@ class Square:
 
     def check(self, n: int) -> None:
         pass
+
+
+class Neighbours:
+    """Actions as short as the protocol allows: no two arms that follow each other."""
+
+    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
+        return not (chosen[1:] & chosen[:-1]).any()
+
+    def check(self, n: int, groups: Groups | None = None) -> None:
+        pass
+
+
+class Doubtful:
+    """An index as short as the protocol allows: half-way between mean and draw."""
+
+    random = True
+    needs_belief = True
+
+    def estimates(
+        self,
+        belief: Belief | None,
+        features: FloatArray,
+        rng: Noise,
+        groups: Groups | None = None,
+    ) -> FloatArray:
+        assert belief is not None
+        drawn = belief.sample(features, rng(), groups)
+        return np.asarray(0.5 * (belief.mean(features, groups) + drawn))
+
+
+class Halfway:
+    """A rate as short as the protocol allows: half-way to what the last visit brought a second."""
+
+    def __init__(self) -> None:
+        self.rate = self.before = 0.0
+
+    def step(self, visit: Visit) -> float:
+        return 0.5 * (self.before + visit.spent_reward / visit.spent_seconds)
+
+    def value(self, score: Score) -> float:
+        return self.rate
+
+    def enter(self, visit: Visit, round: Round) -> None:
+        self.before = self.rate
+        self.update(visit)
+
+    def update(self, visit: Visit) -> None:
+        if not visit.blind:
+            self.rate = self.step(visit)
+
+    def state(self) -> dict[str, Any]:
+        return {"rate": "halfway", "value": self.rate, "before": self.before}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> Self:
+        rate = cls()
+        rate.rate, rate.before = state["value"], state["before"]
+        return rate
 
 
 class Average:

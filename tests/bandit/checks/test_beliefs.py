@@ -8,8 +8,8 @@ import pytest
 
 from bandit.checks.subjects import BELIEFS, CHECKED, Average, PerGroup
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.checks import check_belief
 from coaf.bandit.checks.contract import ContractError
-from coaf.bandit.checks.policies import check_belief
 from coaf.bandit.groups import Groups
 
 

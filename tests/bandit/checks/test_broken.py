@@ -12,8 +12,8 @@ from bandit.checks.subjects import Greedy, Square
 from coaf.bandit.actions import Exactly
 from coaf.bandit.arrays import BoolArray
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.checks import check_belief, check_latency, check_policy
 from coaf.bandit.checks.contract import ContractError
-from coaf.bandit.checks.policies import check_belief, check_latency, check_policy
 from coaf.bandit.latency import Additive, Latency
 from coaf.bandit.problem import Decision, Round
 
@@ -186,7 +186,7 @@ def test_what_a_belief_lacks_is_listed() -> None:
         def mean(self, features: Any, groups: Any = None) -> Any:
             return np.zeros(len(features))
 
-    with pytest.raises(ContractError, match="Half lacks upper, sample, learn, refit, forget"):
+    with pytest.raises(ContractError, match="Half: lacks upper, sample, learn, refit, forget"):
         check_belief(Half())  # type: ignore[arg-type]
     with pytest.raises(ContractError, match="Linear is a class, not a belief"):
         check_belief(Linear)  # type: ignore[arg-type]

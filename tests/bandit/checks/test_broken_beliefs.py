@@ -7,8 +7,8 @@ import pytest
 
 from bandit.checks.subjects import Average, PerGroup
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.checks import check_belief
 from coaf.bandit.checks.contract import ContractError
-from coaf.bandit.checks.policies import check_belief
 from coaf.bandit.groups import Groups
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bandit.checks.subjects import LATENCIES, Square
-from coaf.bandit.checks.policies import check_latency
+from coaf.bandit.checks import check_latency
 from coaf.bandit.latency import Additive, Latency
 
 

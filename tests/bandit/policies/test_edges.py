@@ -9,7 +9,7 @@ import pytest
 
 import coaf
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.bandit.checks.policies import check_belief, check_policy
+from coaf.bandit.checks import check_belief, check_policy
 from coaf.bandit.groups import Groups
 from coaf.bandit.problem import Decision
 

@@ -180,7 +180,7 @@ def test_a_key_is_enough_after_a_restart(tmp_path: Path) -> None:
     policy.save(tmp_path / "policy.json")
     again = coaf.load(tmp_path / "policy.json")
     assert isinstance(again, coaf.COAF)
-    again._rate = coaf.Fixed(100.0)  # now nothing is worth its time
+    again.pricing = coaf.Fixed(100.0)  # now nothing is worth its time
     decision = again.decide(patch)
     assert not decision.chosen.any()
     again.learn(decision, [0, 1, 2], [1.0, 0.0, 1.0])

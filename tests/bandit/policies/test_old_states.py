@@ -11,7 +11,12 @@ import coaf
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Round
 
-SAVED = json.loads((Path(__file__).parents[2] / "states" / "0.1.0.json").read_text())["policies"]
+STATES = Path(__file__).parents[2] / "states"
+SAVED: dict[str, Any] = {
+    name: saved
+    for path in sorted(STATES.glob("*.json"))
+    for name, saved in json.loads(path.read_text())["policies"].items()
+}
 KINDS: dict[str, type[Policy]] = {
     kind.kind: kind for kind in (coaf.COAF, coaf.Threshold, coaf.TakeAll, coaf.Stepwise)
 }

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from coaf.bandit import actions, latency
 from coaf.bandit.beliefs.linear import Linear
+from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Thompson, Truth
 from coaf.bandit.policies.baselines import TakeAll, Threshold
 from coaf.bandit.policies.coaf import COAF
@@ -166,16 +168,24 @@ def test_any_missing_entry_is_named(name: str) -> None:
 )
 def test_damaged_arrays(damage: Callable[[str], Any], mistake: str) -> None:
     state = saved("coaf")
-    packed = state["belief"]["learner"]
+    packed = state["belief"]["learner"]["precision"]
     packed["float64"] = damage(packed["float64"])
-    with pytest.raises(ValueError, match=f"state entry 'learner' {mistake}"):
+    with pytest.raises(ValueError, match=f"state entry 'precision' {mistake}"):
         COAF.restore(state)
+
+
+def test_a_learner_that_is_none() -> None:
+    with pytest.raises(ValueError, match="state entry 'learner' is damaged: it is None"):
+        Linear.restore(Linear(3).state() | {"learner": None})
 
 
 def test_an_array_of_another_learner() -> None:
     state, other = Linear(3).state(), Linear(9).state()
-    with pytest.raises(ValueError, match=r"'learner' has shape .*, dim=3 needs"):
+    with pytest.raises(ValueError, match=r"'precision' has shape \(9, 9\), but .* \(3, 3\)"):
         Linear.restore(state | {"learner": other["learner"]})
+    whole = pack(Linear(9).learner())
+    with pytest.raises(ValueError, match=r"'learner' has shape \(40, 16\), but .* \(24, 8\)"):
+        Linear.restore(state | {"learner": whole})
 
 
 @pytest.mark.parametrize(
@@ -293,3 +303,34 @@ def test_what_cannot_be_saved_says_so() -> None:
 def test_seals() -> None:
     sealed = seal("policy", {"x": 1})
     assert unseal("policy", sealed)["x"] == unseal("policy", json.dumps(sealed))["x"] == 1
+
+
+@pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")
+@pytest.mark.parametrize("make", [Linear, ScaleFree], ids=["linear", "scale-free"])
+@pytest.mark.parametrize("dim", [1, 3, 8, 70])
+def test_a_learner_is_saved_without_its_lanes(make: type[Linear | ScaleFree], dim: int) -> None:
+    """By name and in the size of the problem; whole arrays, as states had them before, load too."""
+    rng, belief = np.random.default_rng(0), make(dim)
+    X = rng.normal(size=(45, dim)) / (3.0 * dim**0.5)
+    belief.learn(X[:20], X[:20, 0])
+    belief.settle()
+    belief.learn(X[20:40], np.where(np.arange(20) == 7, 50.0, X[20:40, 0]))
+    state, size = belief.state(), dim + (make is ScaleFree)
+    for name in ("precision", "inverse"):
+        assert state["learner"][name]["shape"] == [size, size]
+        assert state["prior"][name]["shape"] == [size, size]
+    settled = deepcopy(belief)
+    settled.refit(X[:0], [])
+    whole = state | {"learner": pack(belief.learner()), "prior": pack(settled.learner())}
+    for saved in (state, whole):
+        again = make.restore(json.dumps(saved))
+        assert again.state() == state
+        one, two = deepcopy(belief), again
+        for steps in (slice(40, 43), slice(43, 45)):
+            one.learn(X[steps], X[steps, 0])
+            two.learn(X[steps], X[steps, 0])
+            assert one.state() == two.state()
+            np.testing.assert_array_equal(one.upper(X), two.upper(X))
+        for known in (one, two):
+            known.refit(X[:3], [1.0, 2.0, 3.0])
+        assert one.state() == two.state()

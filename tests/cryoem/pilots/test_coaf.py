@@ -168,10 +168,10 @@ def test_scores_may_come_in_any_order() -> None:
 def test_what_is_left_without_an_exposure_was_skipped() -> None:
     """A skip is committed; and a patch is one example, however often it is looked at."""
     pilot, (patch, other) = by_hand("p", "q")
-    examples, commits = len(pilot.policy.remembered), pilot.policy._ledger.commits
+    examples, commits = len(pilot.policy.remembered), pilot.policy.commits
     pilot.hole(patch, range(6), PLENTY)
     pilot.left(patch)
-    assert pilot.policy._ledger.commits == commits + 1
+    assert pilot.policy.commits == commits + 1
     expose(pilot, other, 2)
     pilot.left(other)
     for left in (PLENTY, Left(500.0, 0)):
@@ -180,7 +180,7 @@ def test_what_is_left_without_an_exposure_was_skipped() -> None:
         pilot.hole(other, range(2, 6), left)
         pilot.left(other)
     pilot.left(other)  # nothing is open: nothing is committed
-    assert pilot.policy._ledger.commits == commits + 7
+    assert pilot.policy.commits == commits + 7
     assert len(pilot.policy.remembered) == examples
     with pytest.raises(ValueError, match="no decision is open for it"):
         pilot.exposed("p-5", 6.0)

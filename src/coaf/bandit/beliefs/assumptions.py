@@ -17,14 +17,14 @@ class Warned(Protocol):
     _warned: set[str]
 
 
-class Bounded(Warned, Protocol):
+class CountsBeyond(Warned, Protocol):
     """One that also counts rewards of arms estimated at its bound, and by how much they exceed."""
 
     _beyond: tuple[float, float]
 
 
 def compare(
-    belief: Bounded, means: FloatArray, rewards: FloatArray, bound: float, noise: float
+    belief: CountsBeyond, means: FloatArray, rewards: FloatArray, bound: float, noise: float
 ) -> None:
     """Rows were learned whose means would be these without the bound."""
     at, (excess, count) = means >= bound, belief._beyond

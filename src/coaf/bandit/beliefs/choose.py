@@ -28,7 +28,7 @@ Maker = Callable[[FloatArray, FloatArray], Belief]  # labelled examples -> a bel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Recommendation:
     """What was compared, and what is recommended.
 
     Attributes
@@ -74,7 +74,7 @@ def choose_belief(
     groups: Groups | None = None,
     *,
     seed: int = 0,
-) -> Choice:
+) -> Recommendation:
     """Compare beliefs by how well they predict rows they have not learned, and recommend one.
 
     Five folds at random; every belief learns four of them and predicts the fifth. Settings come
@@ -151,7 +151,7 @@ def _recommend(
     seconds: dict[str, float],
     fresh: dict[str, Belief],
     skipped: dict[str, str],
-) -> Choice:
+) -> Recommendation:
     best = min(squares, key=lambda name: float(squares[name].mean()))
     spread = float(squares[NOTHING].mean())
     table: list[dict[str, Any]] = []
@@ -175,7 +175,7 @@ def _recommend(
         why = f"{name} predicts best, and no simpler belief comes within a standard error of it."
     else:
         why = f"{name} is the simplest belief within a standard error of the best, {best}."
-    return Choice(name, fresh.get(name), table, why, skipped)
+    return Recommendation(name, fresh.get(name), table, why, skipped)
 
 
 def with_constant(features: FloatArray) -> FloatArray:

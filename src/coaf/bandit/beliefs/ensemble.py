@@ -9,7 +9,7 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, IntArray, number
 from coaf.bandit.beliefs.estimators import decode_estimator
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.regressor import Oracle
+from coaf.bandit.beliefs.regressor import Regressor
 from coaf.bandit.groups import Groups
 from coaf.bandit.threads import on_one_thread
 
@@ -18,7 +18,7 @@ _MOST = 12  # a Poisson number of mean 1 is larger once in 10¹⁰ times
 
 @register("ensemble")
 @on_one_thread()
-class Ensemble(Oracle):
+class Ensemble(Regressor):
     """Mean rewards by copies of a regressor, each fitted to its own resampling of the rows.
 
     Parameters

@@ -74,7 +74,7 @@ class Finite:
     times c change no decision. The guarantee is for a noise that is given; without, the set held
     ψ* as often wherever we tried (docs/beliefs/finite.md).
 
-    `mean` is the paper's regression oracle, the function of least loss; before any row that is
+    `mean` is the function of least loss, as in the paper; before any row that is
     functions[0]. `sample` draws a function with probability w: the posterior, under Gaussian noise
     and a uniform prior. Those outside the set have less than δ of the weight between them.
 

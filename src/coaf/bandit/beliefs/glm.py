@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.beliefs.assumptions import compare
-from coaf.bandit.beliefs.glm_rows import Recent
-from coaf.bandit.beliefs.links import Exponential, Link, Posterior, Sigmoid
+from coaf.bandit.beliefs.glm_rows import LastRows
+from coaf.bandit.beliefs.links import Link, LogitLink, LogLink, Posterior
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
 from coaf.bandit.beliefs.runs import Run
@@ -80,7 +80,7 @@ class GLM(Unitless):
             theta = np.append(theta, self.link.natural(usual))
             precision = np.append(precision, _SPREAD**-2)
         self._prior = self._known = Posterior.of(theta, np.diag(precision), 0.0)
-        self._recent = Recent.after(self._prior, self.dispersion or 0.0)
+        self._recent = LastRows.after(self._prior, self.dispersion or 0.0)
 
     @property
     def _settled(self) -> bool:
@@ -186,7 +186,7 @@ class GLM(Unitless):
 
     def _fit(self, rows: Run) -> None:
         chunks = ((self._in_units(rows.X), rows.y, 1.0),) if len(rows) else ()
-        recent = Recent(self._prior, self._prior, chunks, len(rows))
+        recent = LastRows(self._prior, self._prior, chunks, len(rows))
         self._recent, self._known = recent.together(self.link, self.dispersion)
 
     def _compare(self, rows: Run) -> None:
@@ -202,11 +202,11 @@ class GLM(Unitless):
 
     def _settle(self) -> None:
         self._prior = self._known
-        self._recent = Recent.after(self._known, self._recent.dispersion)
+        self._recent = LastRows.after(self._known, self._recent.dispersion)
 
     def _rewind(self) -> None:
         self._known = self._prior
-        self._recent = Recent.after(self._prior, 0.0)
+        self._recent = LastRows.after(self._prior, 0.0)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
@@ -229,7 +229,7 @@ class GLM(Unitless):
         size = belief.dim + belief.intercept
         belief._known = Posterior.restore(entry(state, "known"), size)
         belief._prior = Posterior.restore(entry(state, "prior"), size)
-        belief._recent = Recent.restore(entry(state, "recent"), size)
+        belief._recent = LastRows.restore(entry(state, "recent"), size)
         if entry(state, "units") is not None:
             belief._units = Units.restore(state["units"])
         belief._beyond = tuple(entry(state, "beyond"))
@@ -290,7 +290,7 @@ class Logistic(GLM):
     """
 
     kind = "logistic"
-    link = Sigmoid()
+    link = LogitLink()
     counts = False
 
 
@@ -330,7 +330,7 @@ class Poisson(GLM):
     """
 
     kind = "poisson"
-    link = Exponential()
+    link = LogLink()
     counts = True
 
     def __init__(self, dim: int, *, dispersion: float | None = None, **settings: Any) -> None:

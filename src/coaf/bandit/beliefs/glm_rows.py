@@ -60,7 +60,7 @@ def dispersion_of(y: FloatArray, mu: FloatArray, weights: FloatArray, free: floa
 
 
 @dataclass(frozen=True)
-class Recent:
+class LastRows:
     """The last rows, the posterior of all before them, and the one of the last fit.
 
     A row that is learned alone is weighted by the mean expected at that moment. If expectations
@@ -95,7 +95,7 @@ class Recent:
         X: FloatArray,
         y: FloatArray,
         stated: float | None,
-    ) -> tuple["Recent", Posterior]:
+    ) -> tuple["LastRows", Posterior]:
         """Learn rows one after another; now and then, all kept ones together.
 
         Rewards have the dispersion `stated`, or that of the last fit.
@@ -118,7 +118,7 @@ class Recent:
         move = known.theta - self.last.theta
         return float(move @ self.last.precision @ move) > 4.0
 
-    def together(self, link: Link, stated: float | None) -> tuple["Recent", Posterior]:
+    def together(self, link: Link, stated: float | None) -> tuple["LastRows", Posterior]:
         """All kept rows fitted at once; what is beyond `KEPT` goes into the base as it is now."""
         if not self.chunks:
             return self, self.base
@@ -139,14 +139,14 @@ class Recent:
             link, known.theta, X[:over], y[:over], lighter[:over], float(weights[:over].sum())
         )
         chunks = _chunks(X[over:], y[over:], weights[over:])
-        return Recent(base, known, chunks, self.seen, dispersion), known
+        return LastRows(base, known, chunks, self.seen, dispersion), known
 
-    def discounted(self, prior: Posterior, factor: float) -> "Recent":
+    def discounted(self, prior: Posterior, factor: float) -> "LastRows":
         """Every row at `factor` of its weight."""
         lighter = ((X, y, w * factor) for X, y, w in self.chunks)
         kept = tuple(chunk for chunk in lighter if chunk[2] > _NEGLIGIBLE)
         base, last = (p.discounted(prior, factor) for p in (self.base, self.last))
-        return Recent(base, last, kept, self.seen, self.dispersion)
+        return LastRows(base, last, kept, self.seen, self.dispersion)
 
     def state(self) -> dict[str, Any]:
         rows = {name: pack(part) for name, part in zip(_COLUMNS, self._all(), strict=True)}

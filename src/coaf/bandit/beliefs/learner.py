@@ -1,11 +1,15 @@
 """The array that a linear belief keeps, as Python sees it; `compiled/linear.py` has its layout."""
 
 import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.state import entry, pack, unpack
+
+Views = Iterator[tuple[str, FloatArray]]
 
 
 @functools.cache
@@ -61,6 +65,46 @@ def copied(learner: FloatArray) -> FloatArray:
     result: FloatArray = compiled()[2].unset(*learner.shape)
     result[:] = learner
     return result
+
+
+def views(learner: FloatArray, dim: int) -> Views:
+    """What is known, by name and without what fills up lanes.
+
+    The rows that wait are looked for last: how many there are is among the numbers.
+    """
+    linear, width = compiled()[0], learner.shape[1]
+    top = 2 * width
+    yield "precision", learner[:dim, :dim]
+    yield "inverse", learner[width : width + dim, :dim]
+    yield "sums", learner[top, :dim]  # Σ x y
+    yield "theta", learner[top + 1, :dim]
+    yield "numbers", learner[top + 2, :8]
+    if dim > linear.SMALL:
+        first, waiting = top + linear.HEAD, int(learner[top + 2, linear.WAITING])
+        rows = learner[first : first + 3 * linear.PART].reshape(3, linear.PART, width)
+        yield "waiting", rows[:, :waiting, :dim]
+
+
+def saved(views: Views) -> dict[str, Any]:
+    """What is known, as JSON."""
+    return {name: pack(view) for name, view in views}
+
+
+def filled(learner: FloatArray, views: Views, state: Mapping[str, Any], name: str) -> FloatArray:
+    """A learner that knows nothing yet, with what was saved as entry `name`, seen by `views`."""
+    found = entry(state, name)
+    if not isinstance(found, Mapping):
+        raise ValueError(f"state entry {name!r} is damaged: it is {found!r}")
+    if "float64" in found:  # the whole array with its lanes, as 0.1.0 saved it
+        views, found = iter([(name, learner)]), state
+    for part, view in views:
+        values = unpack(found, part)
+        if values.shape != view.shape:
+            raise ValueError(
+                f"state entry {part!r} has shape {values.shape}, but this belief needs {view.shape}"
+            )
+        view[:] = values
+    return learner
 
 
 def discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) -> FloatArray:

@@ -21,7 +21,7 @@ from coaf.bandit.beliefs.learner import compiled, scratch
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import beyond, check_factor, check_rewards, limit_of, shaped
 from coaf.bandit.groups import Groups
-from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.state import entry, seal, unseal
 
 _MANY = 512  # features from which finding an arm again is quicker than scoring it again
 _SETTINGS = (
@@ -295,7 +295,11 @@ class Linear:
 
     def settle(self) -> None:
         """Let what is known now be the prior."""
-        self._prior = learner.copied(self._learner)
+        self._prior = self.learner()
+
+    def learner(self) -> FloatArray:
+        """A copy of what is known, as the array that `coaf.bandit.compiled` learns with."""
+        return learner.copied(self._learner)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
@@ -304,10 +308,13 @@ class Linear:
             {
                 **{name: getattr(self, name) for name in ("dim", *_SETTINGS)},
                 "radius": self.radius_form,
-                "learner": pack(self._learner),
-                "prior": None if self._prior is None else pack(self._prior),
+                "learner": self._saved(self._learner),
+                "prior": None if self._prior is None else self._saved(self._prior),
             },
         )
+
+    def _saved(self, known: FloatArray) -> dict[str, Any]:
+        return learner.saved(learner.views(known, self.dim))
 
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
@@ -318,16 +325,11 @@ class Linear:
             radius=entry(state, "radius"),
             **{name: entry(state, name) for name in _SETTINGS},
         )
-        belief._learner = belief._unpack(state, "learner")
+        belief._learner = belief._loaded(state, "learner")
         if entry(state, "prior") is not None:
-            belief._prior = belief._unpack(state, "prior")
+            belief._prior = belief._loaded(state, "prior")
         return belief
 
-    def _unpack(self, state: Mapping[str, Any], name: str) -> FloatArray:
-        saved = unpack(state, name)
-        if saved.shape != self._learner.shape:
-            raise ValueError(
-                f"state entry {name!r} has shape {saved.shape}, "
-                f"dim={self.dim} needs {self._learner.shape}"
-            )
-        return learner.copied(saved)
+    def _loaded(self, state: Mapping[str, Any], name: str) -> FloatArray:
+        fresh = learner.fresh(self._learner, self.dim, self.regularization)
+        return learner.filled(fresh, learner.views(fresh, self.dim), state, name)

@@ -50,7 +50,7 @@ class Link(Protocol):
         """A point from which Newton solves η + v g(η) = a from one side."""
 
 
-class Sigmoid:
+class LogitLink:
     """Rewards from 0 to 1: g(η) = 1 / (1 + e⁻ᵑ)."""
 
     largest = 1.0
@@ -82,7 +82,7 @@ class Sigmoid:
         return min(0.0, a) if v >= 2.0 * a else max(0.0, a - v)
 
 
-class Exponential:
+class LogLink:
     """Counts: g(η) = eᵑ."""
 
     largest = 1e9
@@ -125,7 +125,7 @@ def absorb(link: Link, m: float, v: float, y: float, w: float = 1.0) -> tuple[fl
 
     Examples
     --------
-    >>> eta, weight = absorb(Sigmoid(), 0.0, 4.0, 1.0)
+    >>> eta, weight = absorb(LogitLink(), 0.0, 4.0, 1.0)
     >>> round(eta, 3), round(weight, 3)
     (1.278, 0.17)
     """

@@ -1,4 +1,4 @@
-"""Mean rewards by any regressor that takes weights: the general case, with a regression oracle."""
+"""Mean rewards by any regressor that takes weights: the paper's general case."""
 
 import math
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.beliefs.estimators import decode_estimator
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.regressor import Oracle
+from coaf.bandit.beliefs.regressor import Regressor
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
 from coaf.bandit.threads import on_one_thread
@@ -19,7 +19,7 @@ _HALVINGS = 12  # of ln w between the weights that `upper_exact` tries: to a hun
 
 @register("regression")
 @on_one_thread("upper_exact")
-class Regression(Oracle):
+class Regression(Regressor):
     """Mean rewards ψ(x) of any function that a regressor can fit.
 
     Parameters

@@ -14,7 +14,7 @@ from coaf.bandit.beliefs.assumptions import check_mean_bound, check_noise
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.lock import Lock
 from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
-from coaf.bandit.beliefs.spread import Scale
+from coaf.bandit.beliefs.spread import SeenScale
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.faults import LARGEST, BeliefWarning
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
@@ -62,7 +62,7 @@ def finite(values: Any, n: int) -> FloatArray:
 class Fit:
     """What is known at an epoch; `models` are of epoch `good`, earlier where later fits failed."""
 
-    scale: Scale
+    scale: SeenScale
     good: int
     models: tuple[Any, ...]
     unit: float  # of what models predict
@@ -81,7 +81,7 @@ class Scores(NamedTuple):
 
 
 @on_one_thread()
-class Oracle:
+class Regressor:
     """What `Regression` and `Ensemble` share; they say how one copy differs from another.
 
     Notes
@@ -135,7 +135,7 @@ class Oracle:
         self._rewarded = 0  # the number of the first row whose reward is not 0
         self._columns: tuple[FloatArray, ...] = (np.empty((0, self.dim)), np.empty(0), np.empty(0))
         self._new: list[tuple[FloatArray, FloatArray]] = []
-        self._scale: Scale | None = None
+        self._scale: SeenScale | None = None
         self._known: Fit | None = None
         self._warned: set[str] = set()  # as `fault` not saved: scoring leaves the state as it is
         self._lock = Lock()  # of rows joined and fits made when scores are first asked for
@@ -186,12 +186,12 @@ class Oracle:
             found = sorted({*found, self._rewarded})
         return found
 
-    def _measured(self, epoch: int | None = None) -> Scale:
+    def _measured(self, epoch: int | None = None) -> SeenScale:
         """The scale at an epoch, the last unless given."""
         with self._lock:
             at = self._epochs(self._count)[-1] if epoch is None else epoch
             if self._scale is None or self._scale.epoch != at:
-                self._scale = Scale.of(
+                self._scale = SeenScale.of(
                     *self._first(at),
                     noise=self.noise,
                     mean_bound=self.mean_bound,

@@ -1,5 +1,6 @@
 """The default belief: linear, and without units."""
 
+import functools
 import math
 import warnings
 from collections.abc import Mapping
@@ -11,13 +12,20 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, locked, number
 from coaf.bandit.beliefs.assumptions import check_mean_bound
-from coaf.bandit.beliefs.free_learner import compiled, discounted, extremes_of
-from coaf.bandit.beliefs.learner import copied
+from coaf.bandit.beliefs.learner import Views, copied, filled, precision, saved, views
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.beliefs.rows import check_factor, check_rewards, shaped
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.faults import AssumptionWarning
-from coaf.bandit.state import entry, pack, seal, unpack, unseal
+from coaf.bandit.state import entry, seal, unseal
+
+
+@functools.cache
+def _compiled() -> tuple[Any, Any, Any, Any]:
+    """The modules that load numba, on first use."""
+    from coaf.bandit.compiled import extremes, linear, scale_free, workspace
+
+    return scale_free, extremes, linear, workspace
 
 
 @register("scale-free")
@@ -80,13 +88,13 @@ class ScaleFree:
         self.width = number("width", width, low=0.0)
         self._learner = self._fresh()
         columns = self._learner.shape[1]
-        self._size_at = (2 * columns + 3, int(compiled()[0].MEAN_SQUARE))
+        self._size_at = (2 * columns + 3, int(_compiled()[0].MEAN_SQUARE))
         self._prior: FloatArray | None = None
         self._warned: set[str] = set()
 
     def _fresh(self) -> FloatArray:
         cap = np.inf if self.mean_bound is None else self.mean_bound
-        learner: FloatArray = compiled()[3].free_learner(self.dim, cap, self.width)
+        learner: FloatArray = _compiled()[3].free_learner(self.dim, cap, self.width)
         return learner
 
     def _at(self, row: int, column: int | slice) -> Any:
@@ -96,7 +104,7 @@ class ScaleFree:
     @property
     def rows(self) -> float:
         """How many rows were learned; what was forgotten in part counts in part."""
-        return float(self._at(2, compiled()[2].ROWS))
+        return float(self._at(2, _compiled()[2].ROWS))
 
     @property
     def reward_size(self) -> float:
@@ -106,7 +114,7 @@ class ScaleFree:
     @property
     def noise(self) -> float:
         """σ̂, the standard deviation of rewards around their estimates."""
-        return float(np.sqrt(max(self._at(2, compiled()[2].LOSS), 0.0) / max(self.rows, 1.0)))
+        return float(np.sqrt(max(self._at(2, _compiled()[2].LOSS), 0.0) / max(self.rows, 1.0)))
 
     @property
     def theta(self) -> FloatArray:
@@ -117,13 +125,13 @@ class ScaleFree:
 
     @property
     def _reference(self) -> FloatArray:
-        reference: FloatArray = self._at(compiled()[0].REFERENCE, slice(self.dim))
+        reference: FloatArray = self._at(_compiled()[0].REFERENCE, slice(self.dim))
         return reference
 
     @property
     def limited(self) -> list[tuple[float, float]]:
         """Rewards that count for less than they are: what each is, and what it counts for."""
-        _, rewards, counted, weights = extremes_of(self._learner, self.dim)
+        _, rewards, counted, weights = _extremes_of(self._learner, self.dim)
         less = (weights > 0.0) & (rewards != counted)
         return [(float(y), float(v)) for y, v in zip(rewards[less], counted[less], strict=True)]
 
@@ -144,8 +152,8 @@ class ScaleFree:
         >>> round(ScaleFree(2).patience(3, lead=0.7, noise=0.7))
         33
         """
-        q = 1.0 / (tries + compiled()[0].RIDGE)
-        few = compiled()[0].FEW * q
+        q = 1.0 / (tries + _compiled()[0].RIDGE)
+        few = _compiled()[0].FEW * q
         error2 = q * (noise**2 + few) / ((1.0 + q) * (1.0 + few))
         return float(
             (np.exp(max((lead / self.width) ** 2 / error2 - 1.0, 0.0)) - 1.0) * (self.dim + 1) / q
@@ -160,7 +168,7 @@ class ScaleFree:
 
     def _checked(self, features: npt.ArrayLike) -> FloatArray:
         X = shaped(features, self.dim)
-        largest = compiled()[0].LARGEST
+        largest = _compiled()[0].LARGEST
         if not np.abs(X).max(initial=0.0) < largest:
             row = int(np.argmax(~(np.abs(X) < largest).all(axis=1)))
             raise self._beyond(X, row)
@@ -169,7 +177,7 @@ class ScaleFree:
     def upper(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The estimate and how far above it the mean may be; see Notes."""
         X = shaped(features, self.dim)
-        free, _, _, workspace = compiled()
+        free, _, _, workspace = _compiled()
         arena = workspace.arena(self.dim + 1, len(X))
         result: FloatArray
         result, bad = free.upper_rows_free(self._learner, arena, X)
@@ -178,7 +186,7 @@ class ScaleFree:
         return result
 
     def _beyond(self, X: FloatArray, row: int) -> ValueError:
-        largest = compiled()[0].LARGEST
+        largest = _compiled()[0].LARGEST
         column = int(np.argmax(~(np.abs(X[row]) < largest)))
         return ValueError(
             f"features[{row}, {column}] is {X[row, column]}; every entry must be a number within "
@@ -190,7 +198,7 @@ class ScaleFree:
     ) -> FloatArray:
         """One joint draw of mean rewards, whose standard deviation is the width of `upper`."""
         X = self._checked(features)
-        free = compiled()[0]
+        free = _compiled()[0]
         u = free.draw_free(self._learner, self.dim + 1, rng.standard_normal(self.dim + 1))
         away = X - self._reference
         same = self._at(free.LOW, slice(self.dim)) == self._at(free.HIGH, slice(self.dim))
@@ -202,7 +210,7 @@ class ScaleFree:
 
     def _widths(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far `upper` is above the mean, uncapped, and √q."""
-        free, _, _, workspace = compiled()
+        free, _, _, workspace = _compiled()
         arena = workspace.arena(self.dim + 1, len(X))
         widths: FloatArray
         errors: FloatArray
@@ -217,7 +225,7 @@ class ScaleFree:
         y = locked(np.ascontiguousarray(rewards, dtype=np.float64))
         if y.shape != (len(X),):
             raise ValueError(f"rewards has shape {y.shape} for {len(X)} rows of features")
-        free, _, _, workspace = compiled()
+        free, _, _, workspace = _compiled()
         arena = workspace.arena(self.dim + 1, 1)
         row, reward, limited = free.learn_rows_free(self._learner, arena, X, y)
         if row >= 0:
@@ -237,7 +245,7 @@ class ScaleFree:
     def _say_limited(self) -> None:
         """Say once what the rule about single rewards does, and once where it is at its end."""
         found = self.limited
-        everyone = len(found) == compiled()[1].EXTREMES
+        everyone = len(found) == _compiled()[1].EXTREMES
         subject = "many" if everyone else "some"
         if not found or subject in self._warned:
             return
@@ -276,7 +284,7 @@ class ScaleFree:
         """Let rows that were learned with rewards `previous` have `rewards`."""
         X = self._checked(features)
         before, now = check_rewards(previous, len(X)), check_rewards(rewards, len(X))
-        free, _, _, workspace = compiled()
+        free, _, _, workspace = _compiled()
         new = copied(self._learner)
         if self.rows < len(X) or not free.correct_rows_free(
             new, workspace.arena(self.dim + 1, 1), X, before, now
@@ -290,14 +298,18 @@ class ScaleFree:
     def forget(self, factor: float) -> None:
         """Let the rows learned count `factor` of what they did; ranges of features stay."""
         if check_factor(factor) < 1.0 and self.rows > 0.0:
-            free, _, _, workspace = compiled()
-            new = discounted(self._learner, self._start(), self.dim, float(factor))
+            free, _, _, workspace = _compiled()
+            new = _discounted(self._learner, self._start(), self.dim, float(factor))
             free.derive_all(new, workspace.arena(self.dim + 1, 1), self.dim + 1)
             self._learner = new
 
     def settle(self) -> None:
         """Let what is known now be the prior."""
-        self._prior = copied(self._learner)
+        self._prior = self.learner()
+
+    def learner(self) -> FloatArray:
+        """A copy of what is known, as the array that `coaf.bandit.compiled` learns with."""
+        return copied(self._learner)
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
@@ -307,8 +319,8 @@ class ScaleFree:
                 "dim": self.dim,
                 "mean_bound": self.mean_bound,
                 "width": self.width,
-                "learner": pack(self._learner),
-                "prior": None if self._prior is None else pack(self._prior),
+                "learner": saved(_views(self._learner, self.dim)),
+                "prior": None if self._prior is None else saved(_views(self._prior, self.dim)),
                 "warned": sorted(self._warned),
             },
         )
@@ -319,14 +331,74 @@ class ScaleFree:
         state = unseal("scale-free", state)
         settings = {name: entry(state, name) for name in ("mean_bound", "width")}
         belief = cls(entry(state, "dim"), **settings)
-        for name in ("learner", "prior"):
-            if entry(state, name) is not None:
-                saved = unpack(state, name)
-                if saved.shape != belief._learner.shape:
-                    raise ValueError(
-                        f"state entry {name!r} has shape {saved.shape}, dim={belief.dim} needs "
-                        f"{belief._learner.shape}"
-                    )
-                setattr(belief, f"_{name}", copied(saved))
+        belief._learner = belief._loaded(state, "learner")
+        if entry(state, "prior") is not None:
+            belief._prior = belief._loaded(state, "prior")
         belief._warned = set(entry(state, "warned"))
         return belief
+
+    def _loaded(self, state: Mapping[str, Any], name: str) -> FloatArray:
+        fresh = self._fresh()
+        return filled(fresh, _views(fresh, self.dim), state, name)
+
+
+def _views(learner: FloatArray, dim: int) -> Views:
+    """What is known, by name."""
+    (free, extremes, _, _), D, top = _compiled(), dim + 1, 2 * learner.shape[1]
+    yield from views(learner, D)
+    yield "found", learner[top + 3, :8]
+    yield "ranges", learner[top + free.REFERENCE : top + free.HIGH + 1, :dim]
+    yield "rest", learner[top + extremes.REST, :D]
+    yield "extremes", learner[-extremes.TAIL :][: extremes.EXTREMES, :D]
+    yield "judged", learner[-extremes.TAIL :][extremes.EXTREMES :, : extremes.EXTREMES]
+
+
+def _extremes_of(
+    learner: FloatArray, dim: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Views of the extremes: rows x̃, rewards, what they count for, and weights."""
+    module = _compiled()[1]
+    tail, count = learner[-module.TAIL :], module.EXTREMES
+    numbers = (tail[row, :count] for row in (module.REWARDS, module.COUNTED, module.WEIGHTS))
+    rewards, counted, weights = numbers
+    return tail[:count, : dim + 1], rewards, counted, weights
+
+
+def _ridge(learner: FloatArray, dim: int) -> FloatArray:
+    """The part of V that is no row's."""
+    free, top = _compiled()[0], 2 * learner.shape[1]
+    ranges = learner[top + free.HIGH, :dim] - learner[top + free.LOW, :dim]
+    return np.diag(np.append(free.RIDGE * ranges * ranges, 0.0))
+
+
+def _known(learner: FloatArray, dim: int) -> FloatArray:
+    """Σ x̃ x̃ᵀ over the rows learned."""
+    return precision(learner, dim + 1) - _ridge(learner, dim)
+
+
+def _discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) -> FloatArray:
+    """The learner with what came since `prior` at `factor` of its weight; to be derived."""
+    _, module, linear, _ = _compiled()
+    D, top = dim + 1, 2 * learner.shape[1]
+    result = copied(learner)
+    before = _known(prior, dim)
+    result[:D, :D] = _ridge(learner, dim) + before + factor * (_known(learner, dim) - before)
+    result[top + 2, linear.WAITING] = 0.0
+    sums = [(top + module.REST, slice(D)), (top + 2, module.SQUARES), (top + 2, module.NONZERO)]
+    sums.append((top + 2, linear.ROWS))
+    # What was an extreme of the prior's and is one still keeps its weight; what is none any more
+    # is among the rest now, and was not then.
+    old, now = _extremes_of(prior, dim), _extremes_of(result, dim)
+    kept = np.zeros(len(now[3]), dtype=np.bool_)
+    earlier = [prior[at].copy() if isinstance(at[1], slice) else float(prior[at]) for at in sums]
+    for x, reward, _, weight in zip(*old, strict=True):
+        same = (now[3] > 0.0) & ~kept & (now[1] == reward) & (now[0] == x).all(axis=1)
+        if weight > 0.0 and same.any():
+            kept[int(same.argmax())] = True
+        elif weight > 0.0:
+            moved = (weight * reward * x, weight * reward * reward, weight, 0.0)
+            earlier = [a + b for a, b in zip(earlier, moved, strict=True)]
+    for at, then in zip(sums, earlier, strict=True):
+        result[at] = then + factor * (learner[at] - then)
+    now[3][~kept] *= factor
+    return result

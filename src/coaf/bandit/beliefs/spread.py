@@ -65,7 +65,7 @@ def noise_of(Z: FloatArray, rewards: FloatArray, weights: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class Scale:
+class SeenScale:
     """How large rewards and features are in some rows, as far as it is not stated."""
 
     epoch: int  # how many rows

@@ -14,12 +14,12 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.checks.contract import (
     CLOSE,
-    ContractError,
     as_json,
     close,
     coins,
     refuses,
     require,
+    require_parts,
     some_features,
 )
 from coaf.bandit.groups import Groups, check_groups
@@ -44,7 +44,7 @@ class Trial:
         return self.part(slice(half)), self.part(slice(half, None))
 
 
-METHODS = (
+PARTS = (
     *("dim", "mean", "upper", "sample", "learn", "refit"),
     *("forget", "settle", "state", "restore"),
 )
@@ -75,11 +75,7 @@ def check_belief(
         be an online approximation: `refit` is the reference, and only it must not depend on how
         its rows were learned before.
     """
-    if isinstance(belief, type):
-        raise ContractError(f"{belief.__name__} is a class, not a belief: give {belief.__name__}()")
-    lacks = [name for name in METHODS if not hasattr(belief, name)]
-    if lacks:
-        raise ContractError(f"{type(belief).__name__} lacks {', '.join(lacks)}")
+    require_parts(belief, "a belief", PARTS)
     X = some_features(belief) if features is None else np.array(features, dtype=np.float64)
     y = coins(len(X)) if rewards is None else np.array(rewards, dtype=np.float64)
     plain = Trial(X, y, None, tolerance, exact_online)

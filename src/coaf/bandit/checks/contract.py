@@ -1,7 +1,7 @@
 """How checkers require something, and say what was wrong."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,15 @@ class ContractError(AssertionError):
 def require(promise: Any, thing: object, mistake: str) -> None:
     if not promise:
         raise ContractError(f"{type(thing).__name__}: {mistake}")
+
+
+def require_parts(thing: Any, kind: str, parts: Iterable[str]) -> None:
+    """Require that `thing` is `kind` ("a rate"), not the class of one, with all of its parts."""
+    if isinstance(thing, type):
+        name = thing.__name__
+        raise ContractError(f"{name} is a class, not {kind}: give {name}(...)")
+    lacks = [part for part in parts if not hasattr(thing, part)]
+    require(not lacks, thing, f"lacks {', '.join(lacks)}, which {kind} has")
 
 
 def as_json(thing: Any, saved: bool = True) -> str:

@@ -1,12 +1,7 @@
-"""Contracts for what you bring yourself: run these in your own tests.
-
-What you pass is copied, never changed. Where the same calls were made, answers must be the same
-bits; where the same is computed in another order, they must agree to 1e-8.
-"""
+"""The contract of a policy, for the tests of those who bring one."""
 
 import json
 import math
-import numbers
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import partial
@@ -16,42 +11,17 @@ import numpy as np
 
 from coaf.bandit.arrays import BoolArray
 from coaf.bandit.beliefs.registry import is_registered
-from coaf.bandit.checks.beliefs import check_belief
-from coaf.bandit.checks.contract import as_json, close, coins, refuses, require, some_features
-from coaf.bandit.latency import Additive, Latency, Setup, Table
+from coaf.bandit.checks.contract import (
+    as_json,
+    close,
+    coins,
+    refuses,
+    require,
+    require_parts,
+    some_features,
+)
+from coaf.bandit.latency import Additive, Setup, Table
 from coaf.bandit.problem import Decision, Round
-
-__all__ = ["check_belief", "check_latency", "check_policy"]
-
-
-def check_latency(latency: Latency, n: int, *, follow_up: bool = False) -> None:
-    """Check a latency for rounds of `n` arms: each alone, none, all and a sample.
-
-    `follow_up=True` is for latencies of follow-up rounds only, which may take no time at all.
-    """
-    latency.check(n)
-    some = np.random.default_rng(0).random((200, n)) < np.linspace(0.0, 1.0, 200)[:, None]
-    subsets: list[BoolArray] = [*some, *np.eye(n, dtype=np.bool_)]
-    if isinstance(latency, Table):
-        subsets = [np.isin(np.arange(n), subset) for subset in latency.subsets]
-    for chosen in subsets:
-        seconds_is_a_time(latency, chosen)
-    if not follow_up:
-        floor_is_positive(latency, subsets)
-
-
-def seconds_is_a_time(latency: Latency, chosen: BoolArray) -> None:
-    seconds, again = latency.seconds(chosen.copy()), latency.seconds(chosen)
-    said = f"seconds of arms {np.flatnonzero(chosen).tolist()} is {seconds!r}, which is"
-    require(isinstance(seconds, numbers.Real), latency, f"{said} not a number")
-    require(math.isfinite(seconds), latency, f"{said} not finite")
-    require(seconds >= 0.0, latency, f"{said} negative")
-    require(again == seconds, latency, f"{said} not deterministic: asked again it is {again!r}")
-
-
-def floor_is_positive(latency: Latency, subsets: Iterable[BoolArray]) -> None:
-    least = min(latency.seconds(chosen) for chosen in subsets)
-    require(least > 0.0, latency, f"the floor of an entry round must be positive, is {least:g} s")
 
 
 def check_policy(
@@ -66,6 +36,7 @@ def check_policy(
     `rounds` are at least four entry rounds. `saved=False` is for an oracle, which has no state;
     `any_order=False` for a belief to which the order of rewards matters, as one that forgets.
     """
+    require_parts(policy, "a policy", ("decide", "commit", "learn", *("state", "restore") * saved))
     belief, kinds = getattr(policy, "belief", None), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
     some = [Round(some_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
     used = enumerate(rounds or some)

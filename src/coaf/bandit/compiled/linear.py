@@ -38,6 +38,7 @@ from coaf.bandit.compiled.simd import (
     load,
     splat,
     store,
+    whole_lanes,
 )
 
 CHUNK = 32  # rows eliminated together
@@ -57,7 +58,7 @@ HEAD = 8  # rows of a learner past V and P, rounded up
 def score(M: Block, Q: Block, d: int, X: Block, x0: int, n: int, S: Block) -> None:
     """For n arms: W = V⁻¹ X, the means θ̄·x and the squared widths xᵀ V⁻¹ x, into S."""
     dp = columns(M)
-    lanes = (n + 7) // 8 * 8
+    lanes = whole_lanes(n)
     product(M, dp, d, X, x0, d, S, 0, lanes)
     waiting = int(M[2 * dp + 2, WAITING])
     if waiting > 0:
@@ -133,7 +134,7 @@ def eliminate(
     """
     dp = columns(M)
     start = int(M[2 * dp + 2, WAITING])
-    lanes = (count + 7) // 8 * 8
+    lanes = whole_lanes(count)
     wide = lanes + dp
     for j in range(count):
         a = int(S[dp + PICKED, j])
@@ -203,7 +204,7 @@ def into_lanes(
 
     Lanes past the last arm are zero. A row of S is scratch.
     """
-    d, lanes = rows.shape[1], (n + 7) // 8 * 8
+    d, lanes = rows.shape[1], whole_lanes(n)
     for i in range(0, d, 8):  # eight features at a time, so that lines are written while at hand
         for a in range(n):
             for k in range(i, min(i + 8, d)):
@@ -228,7 +229,7 @@ def into_lanes(
 @compiled
 def arena_rows(d: int, lanes: int) -> int:
     """How many rows of `lanes` columns hold X, S, E and Q for learners of d features."""
-    dp = (d + 7) // 8 * 8
+    dp = whole_lanes(d)
     rest = CHUNK * (lanes + dp) + (3 * PART * dp if d <= SMALL else 0)
     return 2 * dp + SCRATCH + PENDING + (rest + lanes - 1) // lanes
 

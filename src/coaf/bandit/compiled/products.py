@@ -18,6 +18,7 @@ from coaf.bandit.compiled.simd import (
     load,
     splat,
     store,
+    whole_lanes,
 )
 
 # Not where code is for any machine (NUMBA_CPU_NAME).
@@ -189,7 +190,7 @@ def add_lower(M: Block, m0: int, d: int, Q: Block, a0: int, b0: int, count: int)
 
     Blocks of 4 x 16 read Q half as often as `add_both`, which counts once it outgrows the cache.
     """
-    wide = (d + 7) // 8 * 8
+    wide = whole_lanes(d)
     c = 0
     while c < d:
         k = c

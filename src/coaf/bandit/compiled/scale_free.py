@@ -57,7 +57,17 @@ from coaf.bandit.compiled.linear import (
     parts,
     score,
 )
-from coaf.bandit.compiled.simd import Block, block, columns, compiled, fma, load, splat, store
+from coaf.bandit.compiled.simd import (
+    Block,
+    block,
+    columns,
+    compiled,
+    fma,
+    load,
+    splat,
+    store,
+    whole_lanes,
+)
 
 RIDGE = 1.0 / 32.0  # of a feature with range 1, in rows
 FEW = 4.0  # rows' worth of doubt that the noise of an arm is that of all
@@ -70,7 +80,7 @@ REFERENCE, LOW, HIGH = 4, 5, 6  # rows from 2dp on
 @compiled
 def centre(M: Block, D: int, F: Block, f0: int, n: int, X: Block) -> None:
     """x̃ of n arms that lie in lanes of F from row f0, into X."""
-    dp, lanes = columns(M), (n + 7) // 8 * 8
+    dp, lanes = columns(M), whole_lanes(n)
     for i in range(D - 1):
         c, r = 0, splat(-M[2 * dp + REFERENCE, i])
         while c < lanes:
@@ -86,7 +96,7 @@ def centre(M: Block, D: int, F: Block, f0: int, n: int, X: Block) -> None:
 @compiled
 def centre_rows(M: Block, D: int, rows: FloatArray, first: int, n: int, X: Block) -> None:
     """x̃ of n arms, one a row of `rows` from row `first`, into lanes of X."""
-    dp, lanes = columns(M), (n + 7) // 8 * 8
+    dp, lanes = columns(M), whole_lanes(n)
     for i in range(D - 1):
         r = M[2 * dp + REFERENCE, i]
         for a in range(n):
@@ -182,7 +192,7 @@ def beyond(M: Block, D: int, X: Block, n: int) -> bool:
 
     Mostly none does, and to see that takes a fraction of the time that `widen` does.
     """
-    dp, lanes, found = columns(M), (n + 7) // 8 * 8, 0
+    dp, lanes, found = columns(M), whole_lanes(n), 0
     for i in range(D - 1):
         low, high = M[2 * dp + LOW, i], M[2 * dp + HIGH, i]
         for a in range(lanes):  # behind the last arm are zeros, which were seen with the first row

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.extending import intrinsic, models, overload, register_model
+from numba.core.extending import intrinsic, models, overload, register_jitable, register_model
 
 from coaf.bandit.kept.files import remember
 
@@ -38,6 +38,14 @@ def compiled(function: Function) -> Function:
     result: Function = njit(**settings)(function)
     remember(result)
     return result
+
+
+def whole_lanes(n: int) -> int:
+    """`n` rounded up to whole lanes, in Python as in compiled code."""
+    return (n + WIDTH - 1) // WIDTH * WIDTH
+
+
+register_jitable(whole_lanes)
 
 
 class _Lanes(types.Type):

@@ -77,7 +77,7 @@ def threshold_root(
     costs: FloatArray,
     rate: float,
 ) -> float:
-    """Dinkelbach's root over rounds whose arms follow one another in `estimates` and `costs`."""
+    """`dinkelbach` over rounds whose arms follow one another in `estimates` and `costs`."""
     most = 0
     for j in range(counts.shape[0]):
         most = max(most, counts[j])

@@ -10,6 +10,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.extremes import TAIL
 from coaf.bandit.compiled.linear import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
 from coaf.bandit.compiled.scale_free import CAP, WIDTH
+from coaf.bandit.compiled.simd import whole_lanes
 
 _local = threading.local()
 _uses = itertools.count(1)  # shared, so that no thread takes the scratch of another for its own
@@ -32,7 +33,7 @@ def aligned(rows: int, columns: int) -> FloatArray:
 
 def learner(d: int, regularization: float, settings: tuple[float, ...]) -> FloatArray:
     """A learner of d features that knows nothing yet; `settings` as `confidence.py` names them."""
-    dp = (d + 7) // 8 * 8
+    dp = whole_lanes(d)
     result = aligned(2 * dp + HEAD + (3 * PART if d > SMALL else 0), dp)
     result[:d, :d] = regularization * np.eye(d)
     result[dp : dp + d, :d] = np.eye(d) / regularization
@@ -43,7 +44,7 @@ def learner(d: int, regularization: float, settings: tuple[float, ...]) -> Float
 
 def free_learner(d: int, cap: float, width: float) -> FloatArray:
     """A learner without units, of d features and a constant, that knows nothing yet."""
-    dp = (d + 8) // 8 * 8
+    dp = whole_lanes(d + 1)
     result = aligned(2 * dp + HEAD + (3 * PART if d + 1 > SMALL else 0) + TAIL, dp)
     result[2 * dp + 3, CAP], result[2 * dp + 3, WIDTH] = cap, width
     return result
@@ -59,7 +60,7 @@ def arena(d: int, n: int) -> FloatArray:
             return found
     except (AttributeError, KeyError):
         pass
-    lanes = max((n + 7) // 8 * 8, CHUNK if d <= SMALL else 16)  # narrow rows keep to the cache
+    lanes = max(whole_lanes(n), CHUNK if d <= SMALL else 16)  # narrow rows keep to the cache
     _local.__dict__.setdefault("arenas", {})[d] = aligned(arena_rows(d, lanes), lanes)
     return arena(d, n)
 

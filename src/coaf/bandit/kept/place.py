@@ -11,17 +11,18 @@ from coaf.bandit.cache import cache_folder
 
 PACKAGE = Path(__file__).parents[2]
 FOLDER = "bandit/compiled"
-# Files elsewhere whose functions are compiled.
+# Files elsewhere whose functions, or constants, are compiled.
 ELSEWHERE = (
     "bandit/rates/rate.py",
     "bandit/rates/restarting.py",
     "bandit/selection/steps.py",
+    "worlds/codes.py",
     "worlds/replicate.py",
 )
 
 
 def sources() -> list[Path]:
-    """Every file that holds compiled functions."""
+    """Every file that what is compiled depends on."""
     return sorted([*(PACKAGE / FOLDER).rglob("*.py"), *(PACKAGE / name for name in ELSEWHERE)])
 
 

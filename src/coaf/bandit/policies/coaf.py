@@ -52,6 +52,11 @@ class COAF(Policy):
         `draws`, `reward_range`, `keep_rows`, `expire_commits`, `expire_seconds` and `work`, which
         every policy has: see `Policy`.
 
+    Attributes
+    ----------
+    pricing
+        How it is learned what a second is worth: the `rate` that was given.
+
     Examples
     --------
     >>> from coaf.bandit.latency import Setup
@@ -86,8 +91,8 @@ class COAF(Policy):
         if belief is not None and dim is not None and belief.dim != dim:
             raise ValueError(f"belief has dim={belief.dim}, but dim={dim} was given")
         super().__init__(belief=belief, index=index, seed=seed, **shared)
-        self._rate: Rate = Restarting() if rate is None else rate
-        if isinstance(rate, type) or not hasattr(self._rate, "enter"):
+        self.pricing: Rate = Restarting() if rate is None else rate
+        if isinstance(rate, type) or not hasattr(self.pricing, "enter"):
             raise TypeError(f"rate is {rate!r}; it must be a rate, as Renewal() or Fixed(0.1)")
         self._visit: Visit | None = None
 
@@ -155,18 +160,18 @@ class COAF(Policy):
                 return np.zeros(len(features))
             return self._estimates(features, groups, self._noise(name), faults)
 
-        return self._rate.value(score)
+        return self.pricing.value(score)
 
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         if decision.round.follows is None:
             visit, before = Visit.enter(decision, executed, seconds), 0.0
             self._visit = visit
-            self._rate.enter(visit, decision.round)
+            self.pricing.enter(visit, decision.round)
         else:
             visit = self._entered(decision.round)
             before = visit.spent_seconds
             visit.add(decision, executed, seconds)
-            self._rate.update(visit)
+            self.pricing.update(visit)
         return visit.spent_seconds - before
 
     def commit(
@@ -176,16 +181,16 @@ class COAF(Policy):
         seconds: float | None = None,
     ) -> None:
         super().commit(decision, executed, seconds)
-        if type(self._rate) is Renewal:
-            self._rate.warn_of_logs()  # last, as a warning may be raised
+        if type(self.pricing) is Renewal:
+            self.pricing.warn_of_logs()  # last, as a warning may be raised
 
     def _described(self) -> Iterator[str]:
         yield from super()._described()
-        yield type(self._rate).__name__
+        yield type(self.pricing).__name__
 
     def _settings(self) -> dict[str, Any]:
         return {
-            "rate": self._rate.state(),
+            "rate": self.pricing.state(),
             "visit": None if self._visit is None else asdict(self._visit),
         }
 

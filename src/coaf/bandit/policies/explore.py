@@ -253,6 +253,11 @@ class Explore(Policy):
         return self.policy.pending()
 
     @property
+    def commits(self) -> int:
+        """That of the policy."""
+        return self.policy.commits
+
+    @property
     def given_up(self) -> int:
         """That of the policy."""
         return self.policy.given_up

@@ -416,6 +416,11 @@ class Policy:
         return root(rounds, self._belief.mean, 0.0)
 
     @property
+    def commits(self) -> int:
+        """How many decisions were committed."""
+        return self._ledger.commits
+
+    @property
     def given_up(self) -> int:
         """How many arms' rewards were abandoned, or expired."""
         return self._ledger.given_up

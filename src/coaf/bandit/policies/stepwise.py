@@ -9,23 +9,49 @@ from typing import Any, Self
 
 import numpy as np
 
+from coaf.bandit.actions import AnySubset
 from coaf.bandit.arrays import BoolArray, FloatArray, number
+from coaf.bandit.groups import Groups
 from coaf.bandit.index import Mean
+from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
 from coaf.bandit.policies.faults import is_fault
 from coaf.bandit.policies.policy import Policy
-from coaf.bandit.policies.stepwise_rounds import (
-    check_stepwise,
-    each_of,
-    labels_of,
-    place_of,
-    setup_of,
-)
 from coaf.bandit.policies.stopping import Shared, Stopping
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.memory_root import load_round, save_round
 from coaf.bandit.rates.price import Worth, fitting, price
 from coaf.bandit.select import Selection
 from coaf.bandit.state import entry
+
+
+def _checked(round: Round) -> Round:
+    if type(round.actions) is not AnySubset or not is_arm_by_arm(round.latency):
+        raise ValueError(
+            f"arms are taken one by one with Additive or Setup latency and any subset allowed, "
+            f"not with {round.latency!r} and {round.actions!r}"
+        )
+    return round
+
+
+def _place_of(round: Round) -> tuple[str, ...] | None:
+    """The groups that a round lies in, if it has any."""
+    if round.groups is None or round.n == 0:
+        return None
+    return tuple(map(str, np.atleast_1d(round.groups[0]).tolist()))
+
+
+def _labels_of(rounds: list[Round], *, anew: bool) -> Groups | None:
+    """The labels of all rounds; `anew` with another innermost one, which was never seen."""
+    labels = [r.groups for r in rounds]
+    known = [g for g in labels if g is not None]
+    if len(known) < len(labels):
+        return None
+    joined: Groups = np.concatenate([g if g.ndim == 2 else g[:, None] for g in known])
+    if anew and joined.shape[1]:
+        joined = joined.copy()
+        kind = joined.dtype
+        joined[:, -1] = "\x01" if kind.kind == "U" else np.iinfo(kind).max
+    return joined
 
 
 class Stepwise(Policy):
@@ -88,7 +114,7 @@ class Stepwise(Policy):
         super().__init__(belief=belief, index=Mean(), **shared)  # type: ignore[arg-type]
         self.size = int(number("size", size, low=1))
         self.lag = int(number("lag", lag, low=0))
-        self.remembered: deque[Round] = deque(map(check_stepwise, expect), maxlen=self.size)
+        self.remembered: deque[Round] = deque(map(_checked, expect), maxlen=self.size)
         self._visit: tuple[int | str, float] | None = None  # the entry decision, and its rate
         self._seconds, self._rounds = inf, inf
         self._again: list[Round] = []
@@ -113,7 +139,7 @@ class Stepwise(Policy):
         """
         self._seconds = inf if isinf(seconds) else number("seconds", seconds, low=0.0)
         self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
-        self._again = [check_stepwise(r) for r in again]
+        self._again = [_checked(r) for r in again]
         self._told = True
 
     @contextmanager
@@ -141,21 +167,21 @@ class Stepwise(Policy):
         What a second is worth rests on all that is met. Who looks at many rounds and decides only
         the best of them says so here; the rest meets rounds by deciding them.
         """
-        self.remembered.extend([check_stepwise(r) for r in rounds])
+        self.remembered.extend([_checked(r) for r in rounds])
 
     def _is_new(self, round: Round) -> bool:
         """Whether a round was not met before: by its groups, or as one to return to."""
         if self._is_again(round):
             return False
-        where = place_of(round)
-        return where is None or all(place_of(r) != where for r in self.remembered)
+        where = _place_of(round)
+        return where is None or all(_place_of(r) != where for r in self.remembered)
 
     def _table(self, rounds: list[Round], *, anew: bool) -> Stopping:
         """The rounds as one table; `anew` as if their innermost groups had never been seen."""
         features = np.concatenate([r.features for r in rounds])
         counts = np.array([r.n for r in rounds])
-        each = np.concatenate([np.broadcast_to(each_of(r), r.n) for r in rounds])
-        labels = labels_of(rounds, anew=anew)
+        each = np.concatenate([np.broadcast_to(arm_by_arm(r.latency).each, r.n) for r in rounds])
+        labels = _labels_of(rounds, anew=anew)
         assert isinstance(self.belief, Shared)
         parts = np.concatenate([np.ones(r.n) if r.parts is None else r.parts for r in rounds])
         return Stopping(self.belief, features, labels, each, counts, lag=self.lag, parts=parts)
@@ -169,7 +195,7 @@ class Stepwise(Policy):
         """
         if not rounds:
             return np.zeros(0)
-        checked = [check_stepwise(r) for r in rounds]
+        checked = [_checked(r) for r in rounds]
         part, fits = (checked, True) if anew else self._within(checked)
         try:
             values = np.where(fits, self._table(part, anew=anew).worth(rate)[0], 0.0)
@@ -177,8 +203,10 @@ class Stepwise(Policy):
             if not is_fault(error):
                 raise
             average = self._total / self._count if self._count else 0.0
-            values = np.array([np.maximum(average - rate * each_of(r), 0.0).sum() for r in rounds])
-        return values - rate * np.array([setup_of(r) for r in rounds])
+            values = np.array(
+                [np.maximum(average - rate * arm_by_arm(r.latency).each, 0.0).sum() for r in rounds]
+            )
+        return values - rate * np.array([arm_by_arm(r.latency).setup for r in rounds])
 
     def _within(self, rounds: list[Round]) -> tuple[list[Round], BoolArray]:
         """What fits of each round in the time left, and of which rounds anything does."""
@@ -195,7 +223,7 @@ class Stepwise(Policy):
         rounds, fits = self._within(rounds)
         table = self._table(rounds, anew=anew)
         base = np.array([r.floor if anew else 0.0 for r in rounds])
-        setup = np.array([setup_of(r) for r in rounds])
+        setup = np.array([arm_by_arm(r.latency).setup for r in rounds])
 
         def worth(rate: float) -> tuple[FloatArray, FloatArray]:
             values, seconds = table.worth(rate)
@@ -216,7 +244,7 @@ class Stepwise(Policy):
                 return self._visit[1]
         if self.blind:
             return 0.0
-        here = [] if round is None or self._is_again(check_stepwise(round)) else [round]
+        here = [] if round is None or self._is_again(_checked(round)) else [round]
         # The round here was drawn like any other.
         rounds = [*self.remembered, *(r for r in here if self._is_new(r))]
         try:
@@ -253,7 +281,7 @@ class Stepwise(Policy):
         if round.n == 0:
             return Selection(none, least, 0.0, least * rate, True, 0.0)
         try:
-            table = self._table([check_stepwise(round)], anew=False)
+            table = self._table([_checked(round)], anew=False)
             value, first = float(table.worth(rate)[0][0]), int(table.order[0])
         except Exception as error:
             if not is_fault(error):
@@ -261,9 +289,9 @@ class Stepwise(Policy):
             faults.append(f"{type(self.belief).__name__} could not say what arms share: {error}")
             first = int(estimates.argmax())  # the estimates were mended, and know of no option
             value = float(estimates[first]) - rate * float(
-                np.broadcast_to(each_of(round), round.n)[first]
+                np.broadcast_to(arm_by_arm(round.latency).each, round.n)[first]
             )
-        option = value - rate * setup_of(round)
+        option = value - rate * arm_by_arm(round.latency).setup
         if option <= 0.0:
             return Selection(none, least, 0.0, least * rate, True, option)
         chosen = none.copy()

@@ -8,8 +8,9 @@ import numpy as np
 
 from coaf.bandit.actions import AnySubset
 from coaf.bandit.arrays import FloatArray, number
-from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
+from coaf.bandit.rates.dinkelbach import dinkelbach
 from coaf.bandit.rates.rate import Score, Visit
 from coaf.bandit.select import WORK, best
 from coaf.bandit.state import decode, encode, entry
@@ -93,42 +94,34 @@ def _score_parts(rounds: list[Round], score: Score) -> FloatArray:
 def root(rounds: list[Round], score: Score, initial: float) -> float:
     """The rate at which `rounds` break even: the root of Σ_j min_A g(Γ, A, l_j, μ̂_j).
 
-    Dinkelbach: at each rate take the best subsets; the ratio of their reward to their time is the
-    next rate. It rises to the root in a handful of steps.
+    It is found by Dinkelbach's method; in compiled code where arms are judged one by one.
     """
     if not rounds:
         return initial
     estimates = score_all(rounds, score)
-    if all(type(r.actions) is AnySubset and type(r.latency) in (Additive, Setup) for r in rounds):
+    if all(type(r.actions) is AnySubset and is_arm_by_arm(r.latency) for r in rounds):
         return _root_by_threshold(rounds, estimates, initial)
     parts = np.split(estimates, np.cumsum([r.n for r in rounds])[:-1])
-    rate = initial
     # A decision asks this of every round some ten times over, and should take no longer for that.
     work = WORK // (10 * len(rounds))
-    for _ in range(100):
+
+    def ratio(rate: float) -> float:
         reward = seconds = 0.0
         for r, mu in zip(rounds, parts, strict=True):
             chosen = best(rate, mu, r.latency, r.actions, r.groups, work=work)
             reward += float(mu[chosen.chosen].sum())
             seconds += chosen.seconds
-        previous, rate = rate, reward / seconds
-        if abs(rate - previous) <= 1e-12 * max(abs(rate), abs(previous)):
-            break
-    return rate
+        return reward / seconds
+
+    return dinkelbach(ratio, initial)
 
 
 def _root_by_threshold(rounds: list[Round], estimates: FloatArray, initial: float) -> float:
     from coaf.bandit.compiled.threshold import threshold_root  # loads numba
 
     counts = np.array([r.n for r in rounds])
-    base, setup = np.empty(len(rounds)), np.zeros(len(rounds))
-    costs = np.empty((1, len(estimates)))
-    first = 0
-    for j, r in enumerate(rounds):
-        assert isinstance(r.latency, Additive | Setup)
-        base[j] = r.latency.base
-        if isinstance(r.latency, Setup):
-            setup[j] = r.latency.setup
-        costs[0, first : first + r.n] = r.latency.each
-        first += r.n
+    timing = [arm_by_arm(r.latency) for r in rounds]
+    base, setup = np.array([t.base for t in timing]), np.array([t.setup for t in timing])
+    each = [np.broadcast_to(t.each, r.n) for t, r in zip(timing, rounds, strict=True)]
+    costs = np.concatenate(each)[None]
     return threshold_root(estimates, counts, base, setup, costs, initial)

@@ -5,17 +5,17 @@ from math import inf, isinf
 
 import numpy as np
 
-from coaf.bandit.actions import AnySubset, Capped
+from coaf.bandit.actions import AnySubset, Capped, uncapped
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.latency import Additive, Setup
+from coaf.bandit.latency import Setup, arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
+from coaf.bandit.rates.dinkelbach import CLOSE, dinkelbach
 from coaf.bandit.select import WORK, best
 
 # What prospects are worth at a price of a second: for each of them max_A (Σμ − price·l(A)), and
 # the seconds l(A) of the A that is best. The first falls with the price, with slope −seconds.
 Worth = Callable[[float], tuple[FloatArray, FloatArray]]
 
-_CLOSE = 1e-12  # relative width at which a price is found
 _STEPS = 200
 
 
@@ -93,11 +93,11 @@ def price(
     for _ in range(_STEPS):
         meet = (at_low - slope_low * low) - (at_high - slope_high * high)
         middle = min(max(meet / (slope_high - slope_low), low), high)
-        if high - low <= _CLOSE * high or not low < middle < high:
+        if high - low <= CLOSE * high or not low < middle < high:
             return middle
         bound = at_low + slope_low * (middle - low)
         value, slope = dual(middle)
-        if value <= bound + _CLOSE * abs(bound):
+        if value <= bound + CLOSE * abs(bound):
             return middle
         if slope < 0.0:
             low, at_low, slope_low = middle, value, slope
@@ -108,16 +108,13 @@ def price(
 
 def break_even(typical: Worth) -> float:
     """The price ≥ 0 at which the mean worth of typical prospects is 0, by Dinkelbach's method."""
-    rate = 0.0
-    for _ in range(_STEPS):
+
+    def ratio(rate: float) -> float:
         values, times = typical(rate)
         gain, time = float(values.mean()), float(times.mean())
-        if gain <= 0.0 or time <= 0.0:
-            break
-        previous, rate = rate, rate + gain / time
-        if rate - previous <= _CLOSE * rate:
-            break
-    return rate
+        return rate + gain / time if gain > 0.0 and time > 0.0 else rate
+
+    return dinkelbach(ratio, 0.0)
 
 
 def worth_of(
@@ -133,11 +130,14 @@ def worth_of(
     simple = np.array([_simple(r, cap) for r in rounds], dtype=np.bool_)
     quick = np.flatnonzero(simple)
     owner = np.repeat(np.arange(len(quick)), counts[quick])
-    mu, each, setup = np.zeros(0), np.zeros(0), np.zeros(len(quick))
+    timing = [arm_by_arm(rounds[j].latency) for j in quick]
+    setup = np.array([one.setup for one in timing])
+    mu, each = np.zeros(0), np.zeros(0)
     if len(quick):
         mu = np.concatenate([parts[j] for j in quick])
-        each = np.concatenate([np.broadcast_to(_each(rounds[j]), counts[j]) for j in quick])
-        setup = np.array([getattr(rounds[j].latency, "setup", 0.0) for j in quick])
+        each = np.concatenate(
+            [np.broadcast_to(t.each, k) for t, k in zip(timing, counts[quick], strict=True)]
+        )
     slow = [(j, rounds[j]) for j in np.flatnonzero(~simple).tolist()]
     # A decision asks this of every round some ten times over, and should take no longer for that.
     work = WORK // max(10 * len(slow), 1)
@@ -161,9 +161,8 @@ def worth_of(
 
 def fitting(round: Round, means: Callable[[], FloatArray], seconds: float) -> Round | None:
     """As much of a round as its set-up leaves time for, the best arms first; None if no arm is."""
-    assert isinstance(round.latency, Additive | Setup)
-    each = np.broadcast_to(round.latency.each, round.n)
-    setup = round.latency.setup if isinstance(round.latency, Setup) else 0.0
+    latency = arm_by_arm(round.latency)
+    each, setup = np.broadcast_to(latency.each, round.n), latency.setup
     if each.sum() <= seconds - setup:
         return round
     by = np.argsort(-means(), kind="stable")
@@ -179,16 +178,9 @@ def fitting(round: Round, means: Callable[[], FloatArray], seconds: float) -> Ro
     )
 
 
-def _each(round: Round) -> float | FloatArray:
-    assert isinstance(round.latency, Additive | Setup)
-    return round.latency.each
-
-
 def _simple(round: Round, cap: float) -> bool:
     """Whether arms can be chosen one by one: no limits, and all of them together fit."""
-    actions = round.actions
-    while isinstance(actions, Capped):
-        cap, actions = min(cap, actions.limit), actions.actions
-    if type(actions) is not AnySubset or type(round.latency) not in (Additive, Setup):
+    own, actions = uncapped(round.actions)
+    if type(actions) is not AnySubset or not is_arm_by_arm(round.latency):
         return False
-    return round.latency.seconds(np.ones(round.n, dtype=np.bool_)) <= cap
+    return round.latency.seconds(np.ones(round.n, dtype=np.bool_)) <= min(cap, own)

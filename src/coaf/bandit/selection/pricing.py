@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.selection.steps import ARM, OPEN, Linear, Steps, nested, nodes_first
+from coaf.bandit.selection.steps import ARM, OPEN, LinearProblem, Steps, nested, nodes_first
 
 # What is worth less than this part of all there is to win or lose is taken for rounding.
 TOLERANCE = 1e-10
@@ -77,7 +77,7 @@ class _Prices(NamedTuple):
     top: float
 
 
-def price(of: Linear, limits: Bounds) -> Priced:
+def price(of: LinearProblem, limits: Bounds) -> Priced:
     """Find prices, put the steps in order and bound what each can lead to."""
     steps = nested(of)
     prices, upper, counted, worth, met = _find(of, steps, limits)
@@ -110,7 +110,9 @@ def price(of: Linear, limits: Bounds) -> Priced:
     )
 
 
-def _find(of: Linear, steps: Steps, limits: Bounds) -> tuple[_Prices, float, bool, float, IntArray]:
+def _find(
+    of: LinearProblem, steps: Steps, limits: Bounds
+) -> tuple[_Prices, float, bool, float, IntArray]:
     """Prices that make the bound low, the bound, and what `Priced` says of counts and subsets."""
     # These load numba, which `import coaf` should not.
     from coaf.bandit.compiled.relaxed import cheapest_rate, relax
@@ -167,7 +169,7 @@ def _tables(
 
 
 def _flat(
-    of: Linear, steps: Steps, prices: _Prices
+    of: LinearProblem, steps: Steps, prices: _Prices
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float]:
     """For nodes first: gain, forgone, rates, ahead, fees, start.
 

@@ -53,7 +53,7 @@ class Steps(NamedTuple):
     members: IntArray
 
 
-class Linear(NamedTuple):
+class LinearProblem(NamedTuple):
     """What a sequence of steps is made of.
 
     Attributes
@@ -96,7 +96,7 @@ def linear(
     limits: Limits,
     *,
     worthless: bool,
-) -> Linear:
+) -> LinearProblem:
     """Leave out what cannot be reached in `room` seconds, may not be taken or limits nothing.
 
     `worthless` says that arms of no worth may be needed: to have enough arms, or to open a node
@@ -119,7 +119,7 @@ def linear(
     needed[tree.leaf[usable]] = True
     for node in range(m - 1, -1, -1):
         needed[tree.parents[node]] |= needed[node]
-    return Linear(
+    return LinearProblem(
         scores,
         prices,
         seconds,
@@ -134,7 +134,7 @@ def linear(
 class _Sequence:
     """Steps in the making."""
 
-    def __init__(self, of: Linear) -> None:
+    def __init__(self, of: LinearProblem) -> None:
         self.of = of
         self.rows: list[tuple[int, int, int, int]] = []  # kind, part, group, gate
         self.jump: list[int] = []
@@ -217,7 +217,7 @@ class _Sequence:
         )
 
 
-def in_order(of: Linear, arms: list[int], urgency: FloatArray) -> list[int]:
+def in_order(of: LinearProblem, arms: list[int], urgency: FloatArray) -> list[int]:
     """Clear arms first and doubtful ones last, a group where its most doubtful arm belongs."""
     doubt: dict[int, float] = {}
     for arm in arms:
@@ -231,7 +231,7 @@ def in_order(of: Linear, arms: list[int], urgency: FloatArray) -> list[int]:
     return sorted(arms, key=place)
 
 
-def nested(of: Linear, urgency: FloatArray | None = None) -> Steps:
+def nested(of: LinearProblem, urgency: FloatArray | None = None) -> Steps:
     """Arms inside their nodes.
 
     Parameters
@@ -248,7 +248,7 @@ def nested(of: Linear, urgency: FloatArray | None = None) -> Steps:
     return sequence.steps(scoped=not of.crossing)
 
 
-def nodes_first(of: Linear, urgency: FloatArray) -> Steps:
+def nodes_first(of: LinearProblem, urgency: FloatArray) -> Steps:
     """All nodes, then all arms, group by group: for groups that have arms at several nodes.
 
     Inside their nodes, the counts of all such groups would have to be kept at once.

@@ -8,7 +8,7 @@ import numpy as np
 from coaf.cryoem.reports.reproduce import EXPERIMENTS, POINTS, POLICIES, SQUARES, Curves, shown
 from coaf.version import __version__
 from coaf.worlds.figures import COLOURS
-from coaf.worlds.report import Report, save
+from coaf.worlds.report import Page, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,9 +46,9 @@ def figure3(found: dict[str, list[Curves]], hours: float) -> "Figure":
     return figure
 
 
-def _report(summary: dict[str, Any], drawing: bytes) -> Report:
+def _report(summary: dict[str, Any], drawing: bytes) -> Page:
     held = sum(claim["held"] for claim in summary["claims"])
-    report = Report(
+    report = Page(
         "Cryo-EM data collection: COAF against the microscopist",
         lead=f"{summary['data']}, {summary['hours']:g} hours each. {held} of "
         f"{len(summary['claims'])} claims of the paper held.",
@@ -103,7 +103,7 @@ def _lead(lead: dict[str, float] | None) -> str:
     return f"{shown(lead['value'])} [{shown(lead['low'])}, {shown(lead['high'])}]"
 
 
-def _setting(report: Report, summary: dict[str, Any]) -> None:
+def _setting(report: Page, summary: dict[str, Any]) -> None:
     report.section("Setting")
     report.table(
         ["what", "value"],

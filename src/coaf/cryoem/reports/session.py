@@ -8,7 +8,7 @@ from coaf.cryoem.reports import figures as draw
 from coaf.cryoem.session.session import Row, Session
 from coaf.cryoem.timing import HOUR
 from coaf.version import __version__
-from coaf.worlds.report import Cell, Report, save
+from coaf.worlds.report import Cell, Page, save
 
 _DECISIONS = ("open", "pass", "skip", "expose", "leave")
 _INCIDENTS = ("alarm", "all clear", "upkeep", "refused")
@@ -50,10 +50,10 @@ def write(sessions: Sequence[Session], out: Path, *, about: str = "") -> list[Pa
     return [_report(sessions, drawn, about).write(out / "report.html"), *files]
 
 
-def _report(sessions: Sequence[Session], drawn: dict[str, bytes], about: str) -> Report:
+def _report(sessions: Sequence[Session], drawn: dict[str, bytes], about: str) -> Page:
     session = sessions[0]
     tally = session.summary()
-    report = Report(
+    report = Page(
         f"A session of {session.hours:g} hours: {session.policy}",
         lead=f"{about} Good is {session.reward}. {tally['exposed']:,} holes were exposed in "
         f"{tally['patches_entered']} patches of {tally['squares']} squares; "
@@ -79,7 +79,7 @@ def _report(sessions: Sequence[Session], drawn: dict[str, bytes], about: str) ->
     return report
 
 
-def _policies(report: Report, sessions: Sequence[Session], drawing: bytes) -> None:
+def _policies(report: Page, sessions: Sequence[Session], drawing: bytes) -> None:
     report.section("Policies")
     report.text(
         "The same grid, collected again from the start by each policy, with the same luck. Good "
@@ -106,7 +106,7 @@ def _round(name: str, value: float | str) -> Cell:
     return int(value) if value == int(value) and name != "hours" else round(value, 2)
 
 
-def _incidents(report: Report, session: Session) -> None:
+def _incidents(report: Page, session: Session) -> None:
     rows = [row for row in session.rows if row["event"] in _INCIDENTS]
     tally = session.summary()
     report.section("Alarms and maintenance")
@@ -129,7 +129,7 @@ def _incidents(report: Report, session: Session) -> None:
     )
 
 
-def _squares(report: Report, session: Session) -> None:
+def _squares(report: Page, session: Session) -> None:
     report.section("Squares")
     report.text(
         "Every hole that was found, in the order the squares were opened. At its top right corner: "
@@ -152,7 +152,7 @@ def _squares(report: Report, session: Session) -> None:
         )
 
 
-def _decisions(report: Report, session: Session) -> None:
+def _decisions(report: Page, session: Session) -> None:
     report.section("Decisions")
     report.text("Every decision and its reason, half an hour a page.")
     rows = [row for row in session.rows if row["event"] in _DECISIONS]

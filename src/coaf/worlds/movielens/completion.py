@@ -9,7 +9,7 @@ ours follow the leading singular values only.
 What is completed are the ratings less an offset of the film and one of the user.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray
 from coaf.worlds.movielens.ratings import Ratings
+from coaf.worlds.progress import Progress
 
 Floats32 = npt.NDArray[np.float32]
-Progress = Callable[[int, int], None]
 
 RANK = 100  # singular values that are followed
 PATH = np.geomspace(0.9, 0.1, 12)  # thresholds to try, as shares of the largest singular value

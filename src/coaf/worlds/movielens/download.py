@@ -14,6 +14,8 @@ from typing import BinaryIO
 from coaf.bandit.cache import cache_folder
 from coaf.worlds.movielens.ratings import DataError
 
+Received = Callable[[int, int | None], None]  # bytes, of how many if that is known
+
 URL = "https://files.grouplens.org/datasets/movielens/ml-{name}.zip"
 TIMEOUT = 10.0  # seconds without an answer
 CHUNK = 1 << 16
@@ -25,14 +27,12 @@ CHECKSUMS = {
     "latest-small": "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
 }
 
-Progress = Callable[[int, int | None], None]
-
 
 class UnreachableError(OSError):
     """The server did not answer, or not to the end."""
 
 
-def fetch(name: str, *, folder: Path | None = None, progress: Progress | None = None) -> Path:
+def fetch(name: str, *, folder: Path | None = None, progress: Received | None = None) -> Path:
     """Give the archive `name` (1m, 100k, latest-small) from the cache, or else from its server.
 
     What is kept is complete: an archive gets its name only once its checksum is right.
@@ -92,7 +92,7 @@ def _checksum(path: Path) -> str | None:
         return None
 
 
-def _transfer(url: str, file: BinaryIO, progress: Progress | None) -> str:
+def _transfer(url: str, file: BinaryIO, progress: Received | None) -> str:
     """Copy from the server to the file, and return the checksum."""
     sha, done = hashlib.sha256(), 0
     for chunk, total in _chunks(url):

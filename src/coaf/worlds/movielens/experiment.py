@@ -14,10 +14,11 @@ from coaf.bandit.policies.baselines import Threshold
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.rates.rate import RobbinsMonro
-from coaf.worlds.compare import Progress, compare
+from coaf.worlds.compare import compare
 from coaf.worlds.compiled import plan, play_compiled
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import STREAM, Optimum
+from coaf.worlds.progress import Progress
 from coaf.worlds.statistics import Estimate, difference, growth, mean, share_of_optimum
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.cache import cache_folder
 from coaf.bandit.threads import one_thread
 from coaf.worlds.movielens import completion
-from coaf.worlds.movielens.completion import Completion, Floats32, Progress, complete
+from coaf.worlds.movielens.completion import Completion, Floats32, complete
 from coaf.worlds.movielens.ratings import DataError, Ratings
+from coaf.worlds.progress import Progress
 
 # Of the 3,706 films of 1M, 3,416 have at least five ratings by published counts; the paper's 3,461
 # should be those with at least four.

@@ -8,7 +8,7 @@ from coaf.worlds import figures
 from coaf.worlds.movielens.experiment import CUT, DEFAULT, PAPER, Cuts
 from coaf.worlds.movielens.sensitivity import TITLES, nominal
 from coaf.worlds.movielens.world import MovieLens
-from coaf.worlds.report import Report, save
+from coaf.worlds.report import Page, save
 
 if TYPE_CHECKING:
     import xarray
@@ -50,9 +50,9 @@ def draw(
     }
 
 
-def _report(summary: dict[str, Any], drawn: dict[str, bytes]) -> Report:
+def _report(summary: dict[str, Any], drawn: dict[str, bytes]) -> Page:
     held = sum(claim["held"] for claim in summary["claims"])
-    report = Report(
+    report = Page(
         "The film experiment: what a second is worth",
         lead=f"Data: {summary['data']}. {summary['replicates']:,} replicates of "
         f"{summary['rounds']:,} rounds, seed {summary['seed']}. "
@@ -92,7 +92,7 @@ def _report(summary: dict[str, Any], drawn: dict[str, bytes]) -> Report:
     return report
 
 
-def _world(report: Report, summary: dict[str, Any]) -> None:
+def _world(report: Page, summary: dict[str, Any]) -> None:
     report.section("World")
     report.text(
         "A round shows some films. Showing them takes time, and so does each film that is taken; a "
@@ -166,7 +166,7 @@ def _world(report: Report, summary: dict[str, Any]) -> None:
     )
 
 
-def _regret(report: Report, summary: dict[str, Any], drawn: dict[str, bytes]) -> None:
+def _regret(report: Page, summary: dict[str, Any], drawn: dict[str, bytes]) -> None:
     report.section("Regret")
     report.figure(
         drawn["figure2"],
@@ -217,7 +217,7 @@ def _interval(estimate: dict[str, float]) -> str:
     return f"{estimate['low']:.4g} to {estimate['high']:.4g}"
 
 
-def _sensitivity(report: Report, summary: dict[str, Any], drawing: bytes) -> None:
+def _sensitivity(report: Page, summary: dict[str, Any], drawing: bytes) -> None:
     report.section("Sensitivity")
     report.text(
         "One thing is changed at a time; dotted lines mark what each policy has otherwise. The "

@@ -18,6 +18,7 @@ from coaf.worlds.movielens.sensitivity import sensitivity
 from coaf.worlds.movielens.source import obtain
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum, optimum_by_approximation
+from coaf.worlds.progress import Tell
 from coaf.worlds.statistics import growth, mean, share_of_optimum
 from coaf.worlds.watch import Watch
 
@@ -33,7 +34,7 @@ def reproduce(
     replicates: int = 200,
     seed: int = 0,
     executor: Executor | None = None,
-    watch: Watch | None = None,
+    watch: Tell | None = None,
     note: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Play the experiment and write report, figures and traces into `out`.

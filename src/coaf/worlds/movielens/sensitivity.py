@@ -1,6 +1,5 @@
 """How regret answers to what one would have to choose, or is given: one thing changed at a time."""
 
-from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,12 @@ from typing import Any
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.policy import Policy
-from coaf.worlds.compare import Progress, compare
+from coaf.worlds.compare import compare
 from coaf.worlds.movielens.experiment import DEFAULT, UCB, as_printed
 from coaf.worlds.movielens.films import Films
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum
+from coaf.worlds.progress import Progress
 from coaf.worlds.statistics import mean, share_of_optimum
 
 # What is changed, and to what.
@@ -106,7 +106,7 @@ def _policies(world: MovieLens, name: str, value: float, rounds: int) -> dict[st
     return {UCB: as_printed(world, rounds=rounds), DEFAULT: COAF(world.dim)}
 
 
-def _part(progress: Progress | None, number: int, count: int) -> Callable[[int, int], None] | None:
+def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
     """Progress of one of `count` equal parts as progress of the whole."""
     if progress is None:
         return None

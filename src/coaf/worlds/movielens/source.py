@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from coaf.worlds.movielens.download import CHECKSUMS, Progress, UnreachableError, fetch
+from coaf.worlds.movielens.download import CHECKSUMS, Received, UnreachableError, fetch
 from coaf.worlds.movielens.generator import generate
 from coaf.worlds.movielens.ratings import DataError, Ratings, read
 
@@ -14,7 +14,7 @@ GENERATED = "generated"
 def obtain(
     data: str | Path | None = None,
     *,
-    progress: Progress | None = None,
+    progress: Received | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Ratings:
     """Ratings by path or by word; without either MovieLens 1M, or made-up ones in its place.

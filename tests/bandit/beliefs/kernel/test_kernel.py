@@ -15,7 +15,7 @@ import coaf
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.kernel.kernel import Kernel
 from coaf.bandit.beliefs.prior import start_from
-from coaf.bandit.checks.policies import check_belief, check_policy
+from coaf.bandit.checks import check_belief, check_policy
 from coaf.bandit.index import Thompson
 
 STATED: dict[str, Any] = {"length_scale": 0.5, "signal": 0.5, "noise": 0.5, "prior_mean": 0.0}

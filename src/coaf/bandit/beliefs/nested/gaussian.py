@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.beliefs.nested.groups import Sums, Tree, padded
-from coaf.bandit.beliefs.nested.posterior import Posterior, condition
+from coaf.bandit.beliefs.nested.groups import GroupSums, GroupTree, padded
+from coaf.bandit.beliefs.nested.posterior import NestedPosterior, condition
 from coaf.bandit.state import pack, unpack
 
 
@@ -38,18 +38,20 @@ class GaussianTable:
     columns: FloatArray
 
     @classmethod
-    def empty(cls, ridge: FloatArray, tree: Tree) -> "GaussianTable":
+    def empty(cls, ridge: FloatArray, tree: GroupTree) -> "GaussianTable":
         none = np.zeros_like(ridge)
         return cls(ridge, none, none, np.empty((0, len(ridge))))
 
-    def add(self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: Tree) -> "GaussianTable":
+    def add(
+        self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: GroupTree
+    ) -> "GaussianTable":
         """The table with rows (x, 1) and y that belong to innermost `nodes`, -1 for none."""
         Z = np.column_stack([Z, y])
         grouped, size = nodes >= 0, len(tree.paths)
         columns = padded(self.columns, size)
         here = np.unique(nodes[grouped])
         at = np.searchsorted(here, nodes[grouped])
-        columns[here] += Sums(at, size=len(here), width=Z.shape[1]).of(Z[grouped])
+        columns[here] += GroupSums(at, size=len(here), width=Z.shape[1]).of(Z[grouped])
         return GaussianTable(
             self.ridge,
             self.gram + Z[grouped].T @ Z[grouped],
@@ -67,17 +69,17 @@ class GaussianTable:
             old + factor * (self.columns - old),
         )
 
-    def at_mode(self, variances: FloatArray, tree: Tree) -> "GaussianTable":
+    def at_mode(self, variances: FloatArray, tree: GroupTree) -> "GaussianTable":
         """The table itself: sums need no mode."""
         return self
 
-    def posterior(self, variances: FloatArray, tree: Tree) -> Posterior:
+    def posterior(self, variances: FloatArray, tree: GroupTree) -> NestedPosterior:
         """The posterior of θ and effects, exactly."""
         noise, total = float(variances[-1]), float(variances.sum())
         gram = self.ridge + self.gram / noise + self.alone / total
         return condition(gram, self.columns / noise, tree, variances[:-1].tolist())
 
-    def weighed(self, variances: FloatArray, tree: Tree) -> "tuple[GaussianTable, float]":
+    def weighed(self, variances: FloatArray, tree: GroupTree) -> "tuple[GaussianTable, float]":
         """The table, and the log marginal likelihood of the variances, exactly."""
         posterior = self.posterior(variances, tree)
         terms = (
@@ -88,7 +90,7 @@ class GaussianTable:
         )
         return self, -0.5 * sum(terms)
 
-    def settled(self, variances: FloatArray, tree: Tree) -> "GaussianTable":
+    def settled(self, variances: FloatArray, tree: GroupTree) -> "GaussianTable":
         """The table as a prior for more rows: sums already are one."""
         return self
 
@@ -96,7 +98,9 @@ class GaussianTable:
         return {name: pack(getattr(self, name)) for name in ("gram", "alone", "columns")}
 
     @classmethod
-    def restore(cls, ridge: FloatArray, state: Mapping[str, Any], tree: Tree) -> "GaussianTable":
+    def restore(
+        cls, ridge: FloatArray, state: Mapping[str, Any], tree: GroupTree
+    ) -> "GaussianTable":
         return cls(ridge, *(unpack(state, name) for name in ("gram", "alone", "columns")))
 
 

@@ -42,7 +42,7 @@ class Seats:
 
 
 @dataclass(frozen=True)
-class Tree:
+class GroupTree:
     """The groups seen so far, level by level, outermost first.
 
     It is never changed: `grown` gives a larger one.
@@ -64,7 +64,7 @@ class Tree:
 
     Examples
     --------
-    >>> tree, nodes = Tree.empty(2).grown([(1, 1), (1, 2), (7, 1), (1, 1)])
+    >>> tree, nodes = GroupTree.empty(2).grown([(1, 1), (1, 2), (7, 1), (1, 1)])
     >>> nodes
     array([0, 1, 2, 0])
     >>> tree.parents[1]
@@ -77,13 +77,13 @@ class Tree:
     era: int = 0
 
     @classmethod
-    def empty(cls, levels: int) -> "Tree":
+    def empty(cls, levels: int) -> "GroupTree":
         """A tree without nodes."""
         none = np.empty(0, dtype=np.int64)
         return cls((), (none,) * levels, tuple({} for _ in range(levels)))
 
     @classmethod
-    def restored(cls, levels: int, paths: Iterable[Sequence[Any]], era: int) -> "Tree":
+    def restored(cls, levels: int, paths: Iterable[Sequence[Any]], era: int) -> "GroupTree":
         """The tree whose `paths` these are."""
         tree = cls.empty(levels)
         return replace(tree._with([(int(age), tuple(labels)) for age, labels in paths]), era=era)
@@ -113,7 +113,7 @@ class Tree:
         head = (self.era if era is None else era, len(path))
         return [(*head, *path[: max(1, extra + level + 1)]) for level in range(self.levels)]
 
-    def _with(self, new: list[tuple[int, Path]]) -> "Tree":
+    def _with(self, new: list[tuple[int, Path]]) -> "GroupTree":
         index = tuple(map(dict, self.index))
         parents = [parent.tolist() for parent in self.parents]
         for era, path in new:
@@ -124,9 +124,9 @@ class Tree:
                     parents[level].append(above)
                 above = index[level][key]
         arrays = tuple(np.array(parent, dtype=np.int64) for parent in parents)
-        return Tree((*self.paths, *new), arrays, index, self.era)
+        return GroupTree((*self.paths, *new), arrays, index, self.era)
 
-    def grown(self, paths: list[Path]) -> "tuple[Tree, IntArray]":
+    def grown(self, paths: list[Path]) -> "tuple[GroupTree, IntArray]":
         """The tree with these paths in it, and the innermost node of each; -1 for ()."""
         if not self.levels:
             return self, np.full(len(paths), -1)
@@ -162,12 +162,13 @@ class Tree:
         return np.append(total if effects else [], 0.0)
 
 
-class Sums:
+class GroupSums:
     """Sums over rows by group, for arrays of rows with the same groups.
 
     Examples
     --------
-    >>> Sums(np.array([1, 0, 1, -1]), size=2, width=1).of(np.array([[1.0], [2.0], [3.0], [4.0]]))
+    >>> sums = GroupSums(np.array([1, 0, 1, -1]), size=2, width=1)
+    >>> sums.of(np.array([[1.0], [2.0], [3.0], [4.0]]))
     array([[2.],
            [4.]])
     """

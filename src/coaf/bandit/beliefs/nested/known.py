@@ -8,9 +8,9 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.gaussian import GaussianTable
-from coaf.bandit.beliefs.nested.groups import Path, Tree
+from coaf.bandit.beliefs.nested.groups import GroupTree, Path
 from coaf.bandit.beliefs.nested.laplace import LogisticTable
-from coaf.bandit.beliefs.nested.posterior import Posterior
+from coaf.bandit.beliefs.nested.posterior import NestedPosterior
 from coaf.bandit.beliefs.nested.variances import estimate
 from coaf.bandit.state import entry, pack, unpack
 
@@ -19,7 +19,7 @@ from coaf.bandit.state import entry, pack, unpack
 class Known:
     """Rows learned, the groups they lie in, the variances in use, and how many rows there were."""
 
-    tree: Tree
+    tree: GroupTree
     table: GaussianTable | LogisticTable
     log_variances: FloatArray
     rows: int
@@ -29,7 +29,7 @@ class Known:
         """τ² of the levels, outermost first; with Gaussian noise, last its σ²."""
         return np.exp(self.log_variances)
 
-    def posterior(self) -> Posterior:
+    def posterior(self) -> NestedPosterior:
         return self.table.posterior(self.variances, self.tree)
 
     def added(self, Z: FloatArray, y: FloatArray, paths: list[Path]) -> "Known":
@@ -77,7 +77,9 @@ class Known:
     @classmethod
     def restore(cls, state: Mapping[str, Any], start: "Known") -> "Known":
         """What `state` was taken from, in a belief that starts from `start`."""
-        tree = Tree.restored(start.tree.levels, entry(state, "groups"), int(entry(state, "era")))
+        tree = GroupTree.restored(
+            start.tree.levels, entry(state, "groups"), int(entry(state, "era"))
+        )
         table = type(start.table).restore(start.table.ridge, state, tree)
         expected = (len(tree.paths), len(table.ridge))
         if table.columns.shape != expected:

@@ -8,8 +8,8 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.beliefs.nested.gaussian import logdet_of
-from coaf.bandit.beliefs.nested.groups import Tree, padded
-from coaf.bandit.beliefs.nested.posterior import Posterior, condition, nesting
+from coaf.bandit.beliefs.nested.groups import GroupTree, padded
+from coaf.bandit.beliefs.nested.posterior import NestedPosterior, condition, nesting
 from coaf.bandit.state import entry, pack, unpack
 
 _STEPS = 100
@@ -76,13 +76,15 @@ class LogisticTable:
     point: Point
 
     @classmethod
-    def empty(cls, ridge: FloatArray, tree: Tree) -> "LogisticTable":
+    def empty(cls, ridge: FloatArray, tree: GroupTree) -> "LogisticTable":
         P, none = len(ridge), np.empty(0)
         point = Point(np.zeros(P - 1), (none,) * tree.levels)
         rows = (np.empty((0, P - 1)), none, none, none.astype(np.int64))
         return cls(ridge, np.zeros((P, P)), np.empty((0, P)), *rows, point)
 
-    def add(self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: Tree) -> "LogisticTable":
+    def add(
+        self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: GroupTree
+    ) -> "LogisticTable":
         """The table with more rows; the mode is left where it was."""
         pairs = zip(self.point.effects, tree.sizes, strict=True)
         effects = tuple(padded(effect, size) for effect, size in pairs)
@@ -109,11 +111,13 @@ class LogisticTable:
             return self.Z
         return np.where(self.nodes[:, None] < 0, flattened(self.Z, variances.sum()), self.Z)
 
-    def _eta(self, Z: FloatArray, point: Point, tree: Tree) -> FloatArray:
+    def _eta(self, Z: FloatArray, point: Point, tree: GroupTree) -> FloatArray:
         eta: FloatArray = Z @ point.theta + tree.totals(point.effects)[self.nodes]
         return eta
 
-    def _height(self, eta: FloatArray, point: Point, variances: FloatArray, tree: Tree) -> float:
+    def _height(
+        self, eta: FloatArray, point: Point, variances: FloatArray, tree: GroupTree
+    ) -> float:
         """The log posterior at a point, up to what does not depend on it."""
         v, total = np.append(point.theta, -1.0), tree.totals(point.effects)[:-1]
         c = self.columns
@@ -134,7 +138,7 @@ class LogisticTable:
         return gram, columns
 
     def _climb(
-        self, variances: FloatArray, tree: Tree, close: float
+        self, variances: FloatArray, tree: GroupTree, close: float
     ) -> tuple["LogisticTable", float]:
         """The table at its mode, and its height: Newton's method, halving steps that go down.
 
@@ -161,17 +165,17 @@ class LogisticTable:
                 return replace(self, point=point), height
         raise ArithmeticError(f"no mode of the posterior after {_STEPS} steps of Newton's method")
 
-    def at_mode(self, variances: FloatArray, tree: Tree) -> "LogisticTable":
+    def at_mode(self, variances: FloatArray, tree: GroupTree) -> "LogisticTable":
         """The table, expanded at its mode."""
         return self._climb(variances, tree, 3e-5)[0]
 
-    def laplace(self, variances: FloatArray, tree: Tree) -> Posterior:
+    def laplace(self, variances: FloatArray, tree: GroupTree) -> NestedPosterior:
         """The Gaussian that touches the posterior where the table is expanded."""
         Z = self._scaled(variances)
         gram, columns = self._touching(Z, self._eta(Z, self.point, tree))
         return condition(self.ridge + gram, columns, tree, variances.tolist())
 
-    def weighed(self, variances: FloatArray, tree: Tree) -> "tuple[LogisticTable, float]":
+    def weighed(self, variances: FloatArray, tree: GroupTree) -> "tuple[LogisticTable, float]":
         """The table at its mode, and the log marginal likelihood by Laplace's approximation.
 
         Up to a constant of what was settled.
@@ -180,7 +184,7 @@ class LogisticTable:
         logdet = table.laplace(variances, tree).logdet
         return table, height - 0.5 * (logdet - logdet_of(self.ridge))
 
-    def _centred(self, variances: FloatArray, tree: Tree) -> tuple[FloatArray, FloatArray]:
+    def _centred(self, variances: FloatArray, tree: GroupTree) -> tuple[FloatArray, FloatArray]:
         """Gram and columns of the Gaussian at the mode, moved to the mean.
 
         Where good is rare, the posterior leans towards less of it, and its mean lies below its
@@ -202,12 +206,12 @@ class LogisticTable:
         columns[:, -1] += np.bincount(self.nodes + 1, pull, minlength=len(columns) + 1)[1:]
         return gram, columns
 
-    def posterior(self, variances: FloatArray, tree: Tree) -> Posterior:
+    def posterior(self, variances: FloatArray, tree: GroupTree) -> NestedPosterior:
         """The Gaussian with the curvature of the mode, around the mean."""
         gram, columns = self._centred(variances, tree)
         return condition(self.ridge + gram, columns, tree, variances.tolist())
 
-    def settled(self, variances: FloatArray, tree: Tree) -> "LogisticTable":
+    def settled(self, variances: FloatArray, tree: GroupTree) -> "LogisticTable":
         """The table as a prior for more rows: squares that have the same posterior."""
         gram, columns = self._centred(variances, tree)
         start = self.empty(self.ridge, tree)
@@ -222,7 +226,9 @@ class LogisticTable:
         }
 
     @classmethod
-    def restore(cls, ridge: FloatArray, state: Mapping[str, Any], tree: Tree) -> "LogisticTable":
+    def restore(
+        cls, ridge: FloatArray, state: Mapping[str, Any], tree: GroupTree
+    ) -> "LogisticTable":
         gram, columns, Z, y, weights = (unpack(state, name) for name in _SAVED)
         nodes = np.array(entry(state, "nodes"), dtype=np.int64)
         effects = tuple(unpack(state, f"effects {i}") for i in range(tree.levels))

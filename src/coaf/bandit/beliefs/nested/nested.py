@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray, number
 from coaf.bandit.beliefs.nested.gaussian import GaussianTable
-from coaf.bandit.beliefs.nested.groups import Tree, paths_of
+from coaf.bandit.beliefs.nested.groups import GroupTree, paths_of
 from coaf.bandit.beliefs.nested.known import Known
 from coaf.bandit.beliefs.nested.laplace import LogisticTable, flattened, sigmoid
 from coaf.bandit.beliefs.nested.prior import coefficient_prior
@@ -151,7 +151,7 @@ class Nested(Unitless):
             _, _, ridge = coefficient_prior(self.dim, tuple(s / size for s in scale), centre)
         last = (noise,) if gaussian else ()
         self._guess = 2.0 * np.log(np.array([*effects, *last]) / size)
-        tree = Tree.empty(len(effects))
+        tree = GroupTree.empty(len(effects))
         self._prior = Known(tree, _TABLES[self.family].empty(ridge, tree), self._guess, 0)
         self._know(self._prior)
 

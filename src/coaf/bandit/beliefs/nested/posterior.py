@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.beliefs.nested.groups import Tree
+from coaf.bandit.beliefs.nested.groups import GroupTree
 
 
 def nesting() -> Any:
@@ -38,7 +38,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Posterior:
+class NestedPosterior:
     """The joint Gaussian of coefficients θ (the last is the intercept) and effects.
 
     Attributes
@@ -66,7 +66,7 @@ class Posterior:
         """(θ, −1), so that z·v = η − y, effects aside."""
         return np.append(self.theta, -1.0)
 
-    def effects(self, tree: Tree) -> tuple[FloatArray, ...]:
+    def effects(self, tree: GroupTree) -> tuple[FloatArray, ...]:
         """The mean effect of each group, level by level."""
         found, above = [], np.zeros(1)
         for level, parent in zip(self.levels, tree.parents, strict=True):
@@ -95,8 +95,8 @@ class Posterior:
 
 
 def condition(
-    gram: FloatArray, columns: FloatArray, tree: Tree, variances: Sequence[float]
-) -> Posterior:
+    gram: FloatArray, columns: FloatArray, tree: GroupTree, variances: Sequence[float]
+) -> NestedPosterior:
     """The posterior of θ and the effects of groups.
 
     Parameters
@@ -134,7 +134,7 @@ def condition(
     if isnan(own):
         raise np.linalg.LinAlgError("the precision of the coefficients is not positive definite")
     half = root @ E[:-1, -1]
-    return Posterior(
+    return NestedPosterior(
         theta=root.T @ half,
         root=root,
         levels=tuple(reversed(levels)),
