@@ -16,14 +16,14 @@ from rich.progress import (
 
 from coaf.cli.base import INTERRUPTED, fail
 from coaf.cli.terminal import errors, say
-from coaf.worlds.watch import Watch
+from coaf.worlds.progress import Tell
 
 # What bad input raises, told in a sentence. Anything else is a fault of ours, and shows where.
 BAD_INPUT = (OSError, ValueError, KeyError, ModuleNotFoundError)
 
 
 @contextmanager
-def work(*, quiet: bool, out: Path | None = None, resume: Path | None = None) -> Iterator[Watch]:
+def work(*, quiet: bool, out: Path | None = None, resume: Path | None = None) -> Iterator[Tell]:
     """Show the progress of the block; leave with a sentence if it fails or is interrupted.
 
     Parameters
@@ -76,7 +76,7 @@ def _whole(path: Path) -> bool:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Watch]:
+def progress(*, quiet: bool) -> Iterator[Tell]:
     """A bar for each stage, or where there is no terminal, a line when it begins."""
     if quiet:
         yield lambda stage, done, total: None
@@ -100,7 +100,7 @@ def _bars() -> Progress:
     )
 
 
-def _on(bars: Progress) -> Watch:
+def _on(bars: Progress) -> Tell:
     tasks: dict[str, TaskID] = {}
 
     def watch(stage: str, done: int, total: int | None) -> None:
@@ -111,7 +111,7 @@ def _on(bars: Progress) -> Watch:
     return watch
 
 
-def _in_lines() -> Watch:
+def _in_lines() -> Tell:
     begun: set[str] = set()
 
     def watch(stage: str, done: int, total: int | None) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
+from coaf.worlds.progress import Progress
+
 TIMEOUT = "20s"
 
 
@@ -116,7 +118,7 @@ def tasks_on(
     *,
     workers: int | None = None,
     dask: str | None = None,
-    told: Callable[[int, int], None] | None = None,
+    told: Progress | None = None,
 ) -> Generator[tuple[Task, Result], None, None]:
     """Each task with do(shared, *task), in order: from processes here, or a Dask cluster.
 

@@ -23,6 +23,7 @@ from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.events import Exposed, Settings
 from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import tasks_on
+from coaf.worlds.progress import Progress
 
 Order = Literal["random", "recorded", "free"]
 Make = Callable[[Settings], Pilot]
@@ -173,7 +174,7 @@ def replay(
     workers: int | None = None,
     dask: str | None = None,
     out: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Play pilots over a recorded grid; the numbers do not depend on where that is done.
 

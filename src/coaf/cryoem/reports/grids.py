@@ -15,9 +15,9 @@ from coaf.cryoem.session.collect import EXPLORE, GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.version import __version__
 from coaf.worlds.cluster import tasks_on
-from coaf.worlds.report import Report
+from coaf.worlds.progress import Tell
+from coaf.worlds.report import Page
 from coaf.worlds.statistics import mean
-from coaf.worlds.watch import Watch
 
 
 def run_grids(
@@ -32,7 +32,7 @@ def run_grids(
     workers: int | None = None,
     dask: str | None = None,
     out: Path,
-    watch: Watch | None = None,
+    watch: Tell | None = None,
 ) -> dict[str, Any]:
     """Collect from each grid with `policy`, which explores, and with every other pilot.
 
@@ -96,9 +96,9 @@ def _one(shared: dict[str, Any], name: str, seed: int, explore: float) -> dict[s
     return session.line()
 
 
-def _report(summary: dict[str, Any], policy: str) -> Report:
+def _report(summary: dict[str, Any], policy: str) -> Page:
     first, last = summary["seeds"]
-    report = Report(
+    report = Page(
         f"{summary['grids']} simulated grids, {summary['hours']:g} hours each",
         lead=f"Seeds {first} to {last}, {summary['squares']} squares, {summary['regime']} stage. "
         f"Good is {summary['reward']}; what is counted is the truth, scored or not. Features come "

@@ -10,7 +10,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.timing import HOUR
 from coaf.version import __version__
 from coaf.worlds.figures import COLOURS
-from coaf.worlds.report import Cell, Report, save
+from coaf.worlds.report import Cell, Page, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def write(
     return [report.write(out / "report.html"), png, vector]
 
 
-def _page(result: Mapping[str, Any], drawing: bytes) -> Report:
+def _page(result: Mapping[str, Any], drawing: bytes) -> Page:
     data = result["data"]
     how = {
         "random": f"Patches are shown once each, in {data['orders']} random orders.",
@@ -42,7 +42,7 @@ def _page(result: Mapping[str, Any], drawing: bytes) -> Report:
         "free": "Pilots choose where to go, and may return.",
     }[data["order"]]
     columns = ", ".join(data["columns"]) or "nothing"
-    report = Report(
+    report = Page(
         f"Replay of {data['name']}",
         lead=f"{data['holes']:,} holes in {data['patches']} patches of {data['squares']} squares; "
         f"known before exposure: {columns}. A reward is {data['reward']}. {how}",

@@ -16,9 +16,9 @@ from coaf.cryoem.session.collect import beside
 from coaf.cryoem.session.session import Session
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.worlds.cluster import tasks_on
+from coaf.worlds.progress import Tell
 from coaf.worlds.statistics import Estimate, mean
 from coaf.worlds.unfinished import Unfinished, code
-from coaf.worlds.watch import Watch
 
 POLICIES = ("coaf", "microscopist", "take-all")
 SQUARES = 40
@@ -67,7 +67,7 @@ def reproduce(
     seed: int = 0,
     workers: int | None = None,
     dask: str | None = None,
-    watch: Watch | None = None,
+    watch: Tell | None = None,
 ) -> dict[str, Any]:
     """Play both experiments on `seeds` simulated grids, and write report and figures into `out`.
 
@@ -112,7 +112,7 @@ def _play(
     hours: float,
     unfinished: Unfinished,
     where: dict[str, Any],
-    watch: Watch | None,
+    watch: Tell | None,
 ) -> dict[str, list[Curves]]:
     tasks: list[Task] = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
     held: dict[Task, Curves] = {}

@@ -18,7 +18,7 @@ from coaf.cryoem.session.session import Row, Session
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import processes
-from coaf.worlds.watch import Watch
+from coaf.worlds.progress import Tell
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
     reward: Reward = GOOD,
     explore: float = EXPLORE,
     out: Path,
-    watch: Watch | None = None,
+    watch: Tell | None = None,
 ) -> tuple[list[Session], list[Path]]:
     """Collect from a simulated grid with `policy` and then with every other.
 
@@ -84,7 +84,7 @@ def _keep(session: Session, folder: Path) -> list[Path]:
     return [write_recording(recording_of(session.engine, "simulated session"), folder)]
 
 
-def _draw(simulator: Simulator, tell: Watch) -> None:
+def _draw(simulator: Simulator, tell: Tell) -> None:
     """Draw all squares first, on all cores: every policy sees the same ones."""
     count = len(simulator.squares())
     tell("drawing", 0, count)

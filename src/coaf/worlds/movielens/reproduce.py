@@ -20,7 +20,6 @@ from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import optimum, optimum_by_approximation
 from coaf.worlds.progress import Tell
 from coaf.worlds.statistics import growth, mean, share_of_optimum
-from coaf.worlds.watch import Watch
 
 if TYPE_CHECKING:
     import xarray
