@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
+from coaf.bandit.rates.dinkelbach import dinkelbach
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW, Timing
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Holes:
     """Every hole of a grid, one entry each.
 
     Attributes
@@ -34,7 +35,7 @@ class Table:
     particles: FloatArray
 
 
-def tabulate(simulator: Simulator) -> Table:
+def tabulate(simulator: Simulator) -> Holes:
     """What all holes of a simulated grid would give; it must have `prediction=True`."""
     column = simulator.feature_names.index("prediction")
     rows: list[tuple[float, ...]] = []
@@ -50,7 +51,7 @@ def tabulate(simulator: Simulator) -> Table:
             patches += 1
     square_, patch_, area_, ctf_, guess_, count_ = np.array(rows).reshape(-1, 6).T
     labels = [x.astype(np.int64) for x in (square_, patch_, area_)]
-    return Table(labels[0], labels[1], labels[2], ctf_, guess_, count_)
+    return Holes(labels[0], labels[1], labels[2], ctf_, guess_, count_)
 
 
 def _or(value: float | None, other: float) -> float:
@@ -90,7 +91,7 @@ def ranking(good: BoolArray, score: FloatArray) -> float:
     return float((ranks[good].sum() - n * (n + 1) / 2) / (n * (len(good) - n)))
 
 
-def good_per_hour(table: Table, timing: Timing, cut: float = 3.8) -> dict[str, float]:
+def good_per_hour(table: Holes, timing: Timing, cut: float = 3.8) -> dict[str, float]:
     """Good micrographs per hour of three ways to take a recorded grid, one pass over its patches.
 
     "take all"; "fixed cut": all below the best cut of the prediction, known in hindsight; and
@@ -106,19 +107,20 @@ def good_per_hour(table: Table, timing: Timing, cut: float = 3.8) -> dict[str, f
         return 3600.0 * float(good[taken].sum()) / float(seconds)
 
     per_patch = np.bincount(where, good)
-    price = 0.0
-    for _ in range(50):  # Dinkelbach: at each price take the patches that pay
+
+    def of_those_that_pay(price: float) -> float:
         enter = per_patch * (1.0 - price * timing.expose) > price * timing.enter
-        price = rate((good > 0) & enter[where]) / 3600.0
+        return rate((good > 0) & enter[where]) / 3600.0
+
     cuts = np.quantile(table.prediction, np.linspace(0.01, 1.0, 200))
     return {
         "take all": rate(np.ones(len(good), dtype=np.bool_)),
         "fixed cut": max(rate(table.prediction <= c) for c in cuts),
-        "clairvoyant": 3600.0 * price,
+        "clairvoyant": 3600.0 * dinkelbach(of_those_that_pay, 0.0),
     }
 
 
-def describe(table: Table) -> dict[str, float]:
+def describe(table: Holes) -> dict[str, float]:
     """The statistics of a grid, by name."""
     from scipy.stats import spearmanr
 

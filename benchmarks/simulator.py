@@ -18,7 +18,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.vision.features import HOLE_FEATURES
-from grid_statistics import Table, describe, ranking, tabulate
+from grid_statistics import Holes, describe, ranking, tabulate
 
 PAGE = Path(__file__).parents[1] / "docs" / "simulator_results.md"
 DATA = Path(os.environ.get("COAF_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -68,7 +68,7 @@ def real_part() -> dict[str, float]:
     ctf[ctf >= 1e5] = np.inf
     area = np.zeros(len(ctf), dtype=np.int64)
     told_ = np.array([float(guess[name]) for name in names])
-    found = describe(Table(square, patch, area, ctf, told_, np.zeros(len(ctf))))
+    found = describe(Holes(square, patch, area, ctf, told_, np.zeros(len(ctf))))
     for name in ("good, difference between areas", "particles of a good micrograph"):
         del found[name]
     return found
