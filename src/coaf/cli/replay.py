@@ -26,15 +26,16 @@ def replay(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Holds one *_by_hl.txt, the holes, and one CSV, their truth.",
+            help="A recording: recording.toml, holes.csv and shots.csv; or CryoRL's files, one "
+            "*_by_hl.txt, the holes, and one CSV, their truth.",
         ),
     ] = None,
     holes: Annotated[
-        Path | None, _file("The holes (name, prediction), where there are more.")
+        Path | None, _file("CryoRL's holes (name, prediction), where there are more.")
     ] = None,
     truth: Annotated[
         Path | None,
-        _file("The truth (name, x, y, CTFMaxRes, confidence), where there are more."),
+        _file("CryoRL's truth (name, x, y, CTFMaxRes, confidence), where there are more."),
     ] = None,
     good_below: Annotated[
         float, number("Good is a CTF fit below so many angstroms", metavar="X", above=0, high=1000)
