@@ -15,6 +15,7 @@ from coaf.cryoem.recorded.build import build_recording
 from coaf.cryoem.recorded.columns import Column, RecordingError
 from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
+from coaf.cryoem.recorded.pace import measured_seconds
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import replay
@@ -79,6 +80,7 @@ __all__ = [
     "find_holes",
     "group_holes",
     "hole_features",
+    "measured_seconds",
     "parse_reward",
     "read_image",
     "read_mrc",

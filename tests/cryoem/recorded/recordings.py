@@ -1,5 +1,6 @@
 """Recordings for tests: one by hand, and any that hypothesis can think of."""
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,38 @@ def same(one: Recording, other: Recording) -> bool:
     pairs += [(getattr(one.shots, n), getattr(other.shots, n)) for n in ("hole", "number", "when")]
     pairs += [(values, other.shots.values[n]) for n, values in one.shots.values.items()]
     return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+
+BYTES = [
+    b"",
+    b",",
+    b'"',
+    b"\n",
+    b"\r",
+    b"\x00",
+    b"\xff",
+    b"[",
+    b"]",
+    b"=",
+    b"nan",
+    b"inf",
+    b"1e999",
+]
+BYTES += [b"-1", b"0", b"999999999999999999999", b"\xef\xbb\xbf", b"\xe2\x80\x8b", b"'''", b"{"]
+
+
+def mutated(data: bytes, luck: Random) -> bytes:
+    """A few bytes or lines taken out, doubled, swapped or replaced."""
+    for _ in range(luck.randint(1, 3)):
+        if luck.random() < 0.5:
+            parts = data.splitlines(keepends=True)
+            at, other = luck.randrange(len(parts) + 1), luck.randrange(len(parts) + 1)
+            if luck.random() < 0.5:
+                parts[at : at + 1] = parts[other : other + 1]
+            else:
+                parts[at:other] = []
+            data = b"".join(parts)
+        else:
+            at = luck.randrange(len(data) + 1)
+            data = data[:at] + luck.choice(BYTES) + data[at + luck.randint(0, 3) :]
+    return data

@@ -2,13 +2,17 @@
 
 import math
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from coaf.cryoem.recorded.columns import RecordingError
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.reward import GoodBelow
+from cryoem.recorded.recordings import mutated
 
 
 def name(square: int, patch: int, hole: int, grid: str = "g_00001gr") -> str:
@@ -103,9 +107,9 @@ def test_a_hole_without_a_fit_is_counted_and_not_good(folder: Path, text: str) -
 )
 def test_a_ctf_that_cannot_be(folder: Path, text: str, message: str) -> None:
     truth(folder, "other,1,2,3,4", row(NAMES[0], text), *map(row, NAMES[1:]))
-    for given in (None, folder / "truth.csv"):
+    for chosen in (None, folder / "truth.csv"):
         with pytest.raises(RecordingError, match=message):
-            read_recording(folder, truth=given)
+            read_recording(folder, truth=chosen)
 
 
 def test_rows_of_the_truth_that_cannot_be(folder: Path) -> None:
@@ -224,3 +228,19 @@ def test_two_tables_may_agree_and_may_not_differ(folder: Path) -> None:
     chosen = read_recording(folder, truth=folder / "other.csv")
     assert ctf(chosen)[3] == 9.0
     assert chosen.failed == 0
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(luck=st.randoms(use_true_random=True), file=st.sampled_from(["a_by_hl.txt", "truth.csv"]))
+def test_whatever_is_wrong_is_an_error_of_recordings(folder: Path, luck: Random, file: str) -> None:
+    whole = (folder / file).read_bytes()
+    (folder / file).write_bytes(mutated(whole, luck))
+    said = file
+    try:
+        read_recording(folder)
+    except RecordingError as error:
+        said = str(error)
+    (folder / file).write_bytes(whole)
+    assert "a_by_hl.txt" in said or "truth.csv" in said

@@ -13,7 +13,7 @@ from coaf.cryoem.recorded.columns import RecordingError
 from coaf.cryoem.recorded.folder import DESCRIPTION, HOLES, SHOTS, write_recording
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
-from cryoem.recorded.recordings import recordings, same, small
+from cryoem.recorded.recordings import mutated, recordings, same, small
 
 FILES = (DESCRIPTION, HOLES, SHOTS)
 again = settings(
@@ -44,41 +44,6 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, held:
     write_recording(found, folder)
     assert [path.read_bytes() for path in found.files] == first
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-
-
-BYTES = [
-    b"",
-    b",",
-    b'"',
-    b"\n",
-    b"\r",
-    b"\x00",
-    b"\xff",
-    b"[",
-    b"]",
-    b"=",
-    b"nan",
-    b"inf",
-    b"1e999",
-]
-BYTES += [b"-1", b"0", b"999999999999999999999", b"\xef\xbb\xbf", b"\xe2\x80\x8b", b"'''", b"{"]
-
-
-def mutated(data: bytes, luck: Random) -> bytes:
-    """A few bytes or lines taken out, doubled, swapped or replaced."""
-    for _ in range(luck.randint(1, 3)):
-        if luck.random() < 0.5:
-            parts = data.splitlines(keepends=True)
-            at, other = luck.randrange(len(parts) + 1), luck.randrange(len(parts) + 1)
-            if luck.random() < 0.5:
-                parts[at : at + 1] = parts[other : other + 1]
-            else:
-                parts[at:other] = []
-            data = b"".join(parts)
-        else:
-            at = luck.randrange(len(data) + 1)
-            data = data[:at] + luck.choice(BYTES) + data[at + luck.randint(0, 3) :]
-    return data
 
 
 @again
