@@ -28,14 +28,10 @@ from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST, SLOW, LearnedTiming, Timing
-from coaf.cryoem.vision.features import (
-    HOLE_FEATURES,
-    SQUARE_FEATURES,
-    hole_features,
-    square_features,
-)
+from coaf.cryoem.vision.features import HOLE_FEATURES, hole_features
 from coaf.cryoem.vision.holes import find_holes
 from coaf.cryoem.vision.patches import group_holes
+from coaf.cryoem.vision.square_features import SQUARE_FEATURES, square_features
 
 __all__ = [
     "FAST",

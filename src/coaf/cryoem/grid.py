@@ -83,7 +83,7 @@ class Square:
     size
         Its side, in µm.
     features
-        What the atlas tells of it (`features.square_features`).
+        What the atlas tells of it (`vision.square_features`).
     """
 
     name: str

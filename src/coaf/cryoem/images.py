@@ -62,6 +62,31 @@ class Image:
         return result
 
 
+def binned(pixels: Pixels, step: int) -> Pixels:
+    """Means of `step` by `step` pixels; the last rows and columns are repeated to fill up."""
+    if step == 1:
+        return pixels
+    rows, columns = (-(-n // step) * step for n in pixels.shape)
+    if (rows, columns) != pixels.shape:
+        more = ((0, rows - pixels.shape[0]), (0, columns - pixels.shape[1]))
+        pixels = np.pad(pixels, more, mode="edge")
+    blocks = pixels.reshape(rows // step, step, columns // step, step)
+    result: Pixels = blocks.mean(axis=(1, 3), dtype=np.float32)
+    return result
+
+
+def shrink(image: Image, step: int) -> Image:
+    """The image binned by `step`, at its place on the stage."""
+    if step == 1:
+        return image
+    pixels = binned(image.pixels, step)
+    # Rows and columns that were added to fill the last bins move the centre.
+    rows, columns = image.pixels.shape
+    more = np.array([pixels.shape[1] * step - columns, pixels.shape[0] * step - rows]) / 2.0
+    x, y = np.array([image.x, image.y]) + more * image.pixel_size
+    return Image(pixels, image.pixel_size * step, float(x), float(y))
+
+
 def read_mrc(path: Path, *, pixel_size: float | None = None) -> Image:
     """The first section of an MRC file, with the pixel size of its header unless one is given."""
     import mrcfile

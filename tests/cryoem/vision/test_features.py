@@ -12,12 +12,11 @@ from coaf.cryoem.simulator.draw import MEAN_FREE_PATH, Specimen, draw_square, la
 from coaf.cryoem.simulator.tile import TileSquare, draw_tile
 from coaf.cryoem.vision.features import (
     HOLE_FEATURES,
-    SQUARE_FEATURES,
     hole_features,
     paper_features,
-    square_features,
 )
 from coaf.cryoem.vision.holes import find_holes
+from coaf.cryoem.vision.square_features import SQUARE_FEATURES, square_features
 from specimens import random_specimen
 
 ICE, SPREAD, CONTRAST, GRADIENT, EDGE, DIRT, NEIGHBOURS, RADIAL = range(8)

@@ -101,6 +101,37 @@ def test_what_is_open_does_not_depend_on_how_much_of_the_image_shows_bars() -> N
     assert sides[1] == pytest.approx(sides[0], rel=0.015)
 
 
+@pytest.mark.parametrize(
+    ("angle", "spacing", "pixels"), [(0.1, 2.2, 400), (1.2, 3.3, 300), (0.77, 2.5, 512)]
+)
+def test_the_lattice_is_known_to_a_small_part_of_a_pixel(
+    angle: float, spacing: float, pixels: int
+) -> None:
+    """Over a square it is off by less than a third of a hole."""
+    holes = lay_holes(size=40.0, spacing=spacing, radius=spacing / 4.0, angle=angle)
+    n = len(holes)
+    thickness = np.random.default_rng(1).uniform(10.0, 70.0, n)
+    radius = np.full(n, spacing / 4.0)
+    drawn = Specimen(holes=holes, radius=radius, thickness=thickness, size=40.0, angle=angle)
+    lattice = find_holes(draw_square(drawn, pixels=pixels, dose=40.0, seed=2)).lattice
+    assert lattice is not None
+    assert lattice.spacing == pytest.approx(spacing, rel=0.0015)
+    assert lattice.rotation == pytest.approx(angle, abs=0.001)
+
+
+def test_holes_too_small_for_a_coarse_copy_are_found_in_a_finer_one() -> None:
+    """Of 520 pixels a copy of half as many is searched first, in which holes are 2.7 across."""
+    pixel = 30.0 / 520.0
+    holes = lay_holes(size=44.0, spacing=8.5 * pixel, radius=2.7 * pixel, angle=0.3)
+    n = len(holes)
+    radius, thickness = np.full(n, 2.7 * pixel), np.full(n, 40.0)
+    drawn = Specimen(holes=holes, radius=radius, thickness=thickness, size=44.0, angle=0.3)
+    image = draw_square(drawn, pixels=520, field=30.0, dose=400.0, seed=1)
+    found = find_holes(image)
+    assert found.radius == pytest.approx(2.7 * pixel, rel=0.1)
+    assert len(found.holes) == pytest.approx((30.0 / (8.5 * pixel)) ** 2, rel=0.03)
+
+
 def test_darker_holes_are_found_too() -> None:
     specimen = plain()
     image = draw_square(specimen, pixels=512, field=25.0, seed=4)

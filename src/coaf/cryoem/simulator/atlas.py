@@ -37,7 +37,7 @@ def _looks(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> 
 
 
 def atlas_features(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> FloatArray:
-    """Per square (squares, 4): the columns of `features.SQUARE_FEATURES`."""
+    """Per square (squares, 4): the columns of `vision.square_features`."""
     return _looks(conditions, grid, seed, squares)
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.cryoem.images import Image, Pixels
-from coaf.cryoem.vision.opening import binned
+from coaf.cryoem.images import Image, Pixels, shrink
 
 _ACROSS = 10.0  # pixels of radius that are enough: finer images are binned
 INSIDE = 0.8  # radii: the hole without its rim
@@ -84,16 +83,4 @@ def resample(image: Image, holes: FloatArray, radius: float, *, side: int, reach
 def smaller(image: Image, radius: float) -> Image:
     """The image, binned where holes are larger than they need be."""
     step = max(1, int(radius / image.pixel_size / _ACROSS))
-    return image if step == 1 else shrink(image, step)
-
-
-def shrink(image: Image, step: int) -> Image:
-    """The image binned by `step`, at its place on the stage."""
-    if step == 1:
-        return image
-    pixels = binned(image.pixels, step)
-    # Rows and columns that were added to fill the last bins move the centre.
-    rows, columns = image.pixels.shape
-    more = np.array([pixels.shape[1] * step - columns, pixels.shape[0] * step - rows]) / 2.0
-    x, y = np.array([image.x, image.y]) + more * image.pixel_size
-    return Image(pixels, image.pixel_size * step, float(x), float(y))
+    return shrink(image, step)

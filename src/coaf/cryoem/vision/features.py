@@ -1,4 +1,4 @@
-"""What pixels say of holes and squares: numbers near 1, whatever the magnification."""
+"""What pixels say of holes: numbers near 1, whatever the magnification."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,7 @@ from coaf.bandit.arrays import BoolArray, FloatArray, floats, number
 from coaf.cryoem.images import Image, Pixels
 from coaf.cryoem.vision.crops import INSIDE, Crops, crop, resample
 from coaf.cryoem.vision.holes import FoundHoles, find_holes
-from coaf.cryoem.vision.square_features import SQUARE_FEATURES, square_features
 from coaf.cryoem.vision.vacuum import vacuum_at, vacuum_of
-
-__all__ = [
-    "HOLE_FEATURES",
-    "SQUARE_FEATURES",
-    "hole_features",
-    "paper_features",
-    "square_features",
-]
 
 HOLE_FEATURES = (
     "ice",  # -ln(mean in the hole / vacuum): thickness in mean free paths

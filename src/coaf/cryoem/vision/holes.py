@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
-from coaf.cryoem.images import Image, Pixels
-from coaf.cryoem.vision.crops import shrink
+from coaf.cryoem.images import Image, Pixels, shrink
 from coaf.cryoem.vision.lattice import Lattice, find_vectors
 from coaf.cryoem.vision.matching import (
     average_cell,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
-from coaf.cryoem.images import Image, Pixels
+from coaf.cryoem.images import Image, Pixels, binned
 
 _DARK = 0.3  # of the way from the darkest to the usual brightness of what is open
 _NO_BARS = 0.5  # where the darkest is brighter than this share of the usual, no bar is in sight
@@ -143,17 +143,4 @@ def background(pixels: Pixels, mask: BoolArray, width: float) -> Pixels:
         rows, columns = pixels.shape
         slow = zoom(slow, step, order=1, mode="nearest", grid_mode=True)[:rows, :columns]
     result: Pixels = slow.astype(np.float32)
-    return result
-
-
-def binned(pixels: Pixels, step: int) -> Pixels:
-    """Means of `step` by `step` pixels; the last rows and columns are repeated to fill up."""
-    if step == 1:
-        return pixels
-    rows, columns = (-(-n // step) * step for n in pixels.shape)
-    if (rows, columns) != pixels.shape:
-        more = ((0, rows - pixels.shape[0]), (0, columns - pixels.shape[1]))
-        pixels = np.pad(pixels, more, mode="edge")
-    blocks = pixels.reshape(rows // step, step, columns // step, step)
-    result: Pixels = blocks.mean(axis=(1, 3), dtype=np.float32)
     return result
