@@ -16,7 +16,7 @@ from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
-from coaf.cryoem.session.scribe import Scribe, OnRow
+from coaf.cryoem.session.scribe import OnRow, Scribe
 from coaf.cryoem.session.session import Session
 
 GOOD = GoodBelow(3.8)
