@@ -97,7 +97,7 @@ def number(name: str, value: Any, *, low: float | None = None, above: float | No
     """
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
     if not -np.inf < result < np.inf:
         raise ValueError(f"{name} is {result}; it must be a finite number")

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.cryoem.grid import Hole, Patch, Square
+from coaf.cryoem.grid import Hole, Patch, Square, check_unique
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Open
 
@@ -15,6 +15,7 @@ from coaf.cryoem.pilot import Open
 # reported. unknown: it may have been exposed, and is not told again until that is settled.
 # taken: exposed. failed: tried in vain, and left. excluded: by a person. deleted: no hole.
 State = Literal["free", "planned", "told", "unknown", "taken", "failed", "excluded", "deleted"]
+Barred = Literal["excluded", "deleted"]
 
 
 @dataclass(slots=True)
@@ -24,7 +25,8 @@ class HoleEntry:
     patch: str
     position: int
     state: State = "free"
-    tries: int = 0
+    barred: Barred | None = None  # it is not to be taken, once it is settled that it was not
+    failures: int = 0  # before the beam was on
     forced: str = ""  # by whom
     plan: str | None = None
 
@@ -37,7 +39,8 @@ class PatchEntry:
     features: FloatArray
     entered: bool = False
     explored: bool = False
-    failures: int = 0
+    failures: int = 0  # of moves to it
+    lost: bool = False  # it could not be reached too often
     gone: bool = False  # it can never be had again
     open: Open | None = None  # as pilots see it; None where it must be made anew
 
@@ -47,9 +50,10 @@ class SquareEntry:
     """A square: whether it was opened, and if not why it is not to be."""
 
     square: Square
+    grid: str | None = None
     opened: bool = False
     refused: str = ""
-    grid: str | None = None  # where there are several
+    forced: str = ""  # by whom it is to be opened next
     patches: list[str] = field(default_factory=list)
 
 
@@ -64,6 +68,14 @@ class Book:
         self.squares: dict[str, SquareEntry] = {}
         self.patches: dict[str, PatchEntry] = {}
         self.holes: dict[str, HoleEntry] = {}
+        self.grid: str | None = None  # that is loaded
+
+    def load(self, grid: str) -> None:
+        """Another grid is loaded: what is on others cannot be had."""
+        if self.grid is None:  # what was seen before is on the one that was there
+            for entry in self.squares.values():
+                entry.grid = grid
+        self.grid = grid
 
     # Squares
 
@@ -73,21 +85,36 @@ class Book:
             if square.name in self.squares:
                 self.squares[square.name].square = square
             else:
-                self.squares[square.name] = SquareEntry(square)
+                self.squares[square.name] = SquareEntry(square, self.grid)
+
+    def check_atlas(self, squares: Iterable[Square]) -> None:
+        """Refuse squares that are on another grid."""
+        for square in squares:
+            known = self.squares.get(square.name)
+            if known is not None and known.grid != self.grid:
+                raise ValueError(
+                    f"square {square.name!r} is on grid {known.grid!r}, and {self.grid!r} is "
+                    "loaded; squares of several grids need names that tell them apart"
+                )
+
+    def refuse(self, name: str, why: str) -> None:
+        """A square is not to be opened."""
+        square = self.square(name)
+        square.refused, square.forced = why, ""
 
     def unopened(self) -> list[Square]:
         """Squares that may be opened."""
-        return [e.square for e in self.squares.values() if not e.opened and not e.refused]
+        here = (e for e in self.squares.values() if e.grid == self.grid)
+        return [e.square for e in here if not e.opened and not e.refused]
 
-    def opened(self, survey: Survey, grid: str | None = None) -> Survey:
+    def opened(self, survey: Survey) -> Survey:
         """Take in a survey; returned are the patches that are new or have changed, whole."""
         square = self.squares.setdefault(
-            survey.square, SquareEntry(Square(survey.square, 0.0, 0.0))
+            survey.square, SquareEntry(Square(survey.square, 0.0, 0.0), self.grid)
         )
-        square.opened, square.grid = True, grid
+        square.opened = True
         changed = []
         for patch in survey.patches:
-            self._check_new(patch)
             known = self.patches.get(patch.name)
             if known is None:
                 known = self.patches[patch.name] = PatchEntry(patch, survey.features[patch.name])
@@ -110,16 +137,36 @@ class Book:
             square, tuple(p.patch for p in known), {p.patch.name: p.features for p in known}
         )
 
-    def _check_new(self, patch: Patch) -> None:
-        known = self.patches.get(patch.name)
-        if known is not None and known.patch.square != patch.square:
-            raise ValueError(
-                f"patch {patch.name!r} is of square {patch.square!r}, and was of "
-                f"{known.patch.square!r}"
+    def check(self, survey: Survey, columns: int | None = None) -> None:
+        """Refuse a survey that does not fit together, or not to what is known."""
+        check_unique("patch", (patch.name for patch in survey.patches))
+        check_unique("hole", (hole.name for patch in survey.patches for hole in patch.holes))
+        for patch in survey.patches:
+            known = self.patches.get(patch.name)
+            was = survey.square if known is None else known.patch.square
+            if not patch.square == survey.square == was:
+                raise ValueError(
+                    f"patch {patch.name!r} of square {survey.square!r} is said to be of "
+                    f"{was if patch.square == survey.square else patch.square!r}"
+                )
+            for hole in patch.holes:
+                if hole.name in self.holes:
+                    raise ValueError(
+                        f"hole {hole.name!r} is known already; move it, or name it anew"
+                    )
+            self._check_features(
+                patch, survey, columns if known is None else known.features.shape[1]
             )
-        for hole in patch.holes:
-            if hole.name in self.holes:
-                raise ValueError(f"hole {hole.name!r} is known already; move it, or name it anew")
+
+    def _check_features(self, patch: Patch, survey: Survey, columns: int | None) -> None:
+        shape = survey.features[patch.name].shape if patch.name in survey.features else ()
+        right = len(shape) == 2 and shape[0] == len(patch.holes)
+        if not right or columns not in (None, shape[1]):
+            wide = "some" if columns is None else str(columns)
+            raise ValueError(
+                f"features of patch {patch.name!r} have shape {shape}; give a row for each of its "
+                f"{len(patch.holes)} holes, with {wide} columns"
+            )
 
     # Holes
 
@@ -144,12 +191,34 @@ class Book:
     def mark(self, name: str, state: State) -> None:
         """How things stand with a hole has changed."""
         entry = self.hole(name)
-        entry.state = state
+        entry.state = state if state != "free" or entry.barred is None else entry.barred
         if state != "free":
             entry.forced = ""
         if state != "planned":
             entry.plan = None
         self.patches[entry.patch].open = None
+
+    def bar(self, name: str, why: Barred) -> None:
+        """A hole is not to be taken; one that may have been exposed is settled first."""
+        entry = self.hole(name)
+        entry.barred, entry.forced = entry.barred if entry.barred == "deleted" else why, ""
+        if entry.state in ("free", "planned", "failed", "excluded"):
+            self.mark(name, "free")
+
+    def free(self, name: str, *, forced: str = "") -> None:
+        """A hole may be taken again, its patch reached again; or is to be taken next, by whom."""
+        entry = self.hole(name)
+        entry.failures, entry.barred = 0, None if entry.barred == "excluded" else entry.barred
+        patch = self.patches[entry.patch]
+        patch.failures, patch.lost = 0, False
+        if entry.state in ("excluded", "failed") or (forced and entry.state in ("free", "planned")):
+            self.mark(name, "free")
+            entry.forced = forced if entry.state == "free" else ""
+
+    def reachable(self, patch: str) -> bool:
+        """Whether a patch can be gone to."""
+        known = self.patches[patch]
+        return not (known.gone or known.lost) and self.square(known.patch.square).grid == self.grid
 
     def moved(self, name: str, x: float, y: float) -> Survey:
         """A hole is elsewhere; its patch as it is now."""
@@ -189,14 +258,14 @@ class Book:
 
     def offered(self) -> Iterator[Open]:
         """Patches that can be gone to, with holes in play."""
-        for name, known in self.patches.items():
-            if not known.gone and (found := self.open(name)).rest:
+        for name in self.patches:
+            if self.reachable(name) and (found := self.open(name)).rest:
                 yield found
 
     def forced(self) -> str | None:
         """A hole that someone wants to be taken next."""
         wanted = (n for n, e in self.holes.items() if e.forced and e.state == "free")
-        return next((n for n in wanted if not self.patches[self.holes[n].patch].gone), None)
+        return next((n for n in wanted if self.reachable(self.holes[n].patch)), None)
 
     def planned(self, plan: str) -> list[str]:
         """What is still to be taken of a plan."""

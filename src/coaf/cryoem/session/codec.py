@@ -9,6 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from coaf.bandit.arrays import number
+
 _NUMBERS = {float: (int, float), int: (int,), str: (str,), bool: (bool,)}
 
 
@@ -21,7 +23,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(one) for one in value]
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
     if isinstance(value, float) and not isfinite(value):
         return None
     return value
@@ -49,7 +53,7 @@ def read(kind: Any, given: Any, where: str) -> Any:
     if kind in _NUMBERS:
         if not isinstance(given, _NUMBERS[kind]) or (isinstance(given, bool) and kind is not bool):
             raise ValueError(f"{where} is {given!r}; it must be a {kind.__name__}")
-        return kind(given)
+        return number(where, given) if kind is float else given
     if origin is tuple:
         return _tuple(get_args(kind), given, where)
     if origin is not None and issubclass(origin, Mapping):
@@ -80,7 +84,7 @@ def _tuple(inner: tuple[Any, ...], given: Any, where: str) -> tuple[Any, ...]:
 def _array(given: Any, where: str) -> Any:
     try:
         return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{where} must be rows of numbers of one length") from None
 
 

@@ -14,12 +14,13 @@ from coaf.cryoem.reward import Reward, parse_reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.book import Book, State
 from coaf.cryoem.session.guard import Guard
-from coaf.cryoem.session.instructions import Do, Instruction, Plan
+from coaf.cryoem.session.instructions import Do, Instruction, Level, Plan
 from coaf.cryoem.session.learning import Learning, Note
 from coaf.cryoem.timing import HOUR, LearnedTiming, Timing
 
 PAUSE = 60.0  # seconds to wait while nothing may be done
 DOUBT = 3  # failures in a row after which a person is called, and tries are spaced
+FAILING = f"{DOUBT} things in a row failed: look at the microscope."
 
 Make = Callable[[ev.Settings], Pilot]
 
@@ -64,12 +65,13 @@ class Engine:
         self._waiting: list[str] = []  # patches of the square opened last, not looked at yet
         self._returning = False
         self._passed: set[str] = set()  # patches looked at in this pass of returning
-        self._entered = False  # whether any was entered in it
+        self._gained = False  # whether anything was exposed since it began
         self._failures = 0  # in a row
-        self._alarms = 0  # of the guard that were told
+        self._called: set[str] = set()  # what a person was called for
         self._lost: set[tuple[str, int]] = set()
-        self._refused_grids: set[str] = set()
+        self._tried_grids: set[str] = set()  # loaded, or not to be loaded
         self._plans: dict[str, tuple[Plan, float]] = {}  # that are worked on, and since when
+        self._given: set[str] = set()  # all plans there were
         self._blindly = False
 
     # Events
@@ -85,26 +87,78 @@ class Engine:
             raise ValueError(
                 "the session has started already" if started else "the first event is Started"
             )
+        if isinstance(event, ev.Started):
+            self._start(event.settings)
+        self._check(event)
+        self._advance(event.time)
         self._fold(event)
         self._known[event.id] = len(self.events)
         self.events.append(event)
-        self.now = max(self.now, event.time)
-        self._expire()
 
-    def _fold(self, event: ev.Event) -> None:  # noqa: PLR0915  # a line for each kind of event
+    def _check(self, event: ev.Event) -> None:
+        """Refuse what cannot be, before anything changes."""
+        book = self.book
         match event:
-            case ev.Started():
-                self._start(event.settings)
+            case ev.AtlasSeen():
+                book.check_atlas(event.squares)
+            case ev.PatchOffered() if len(event.survey.patches) != 1:
+                count = len(event.survey.patches)
+                raise ValueError(f"{count} patches are offered; offer them singly")
+            case ev.SquareOpened() | ev.HolesAdded() | ev.PatchOffered():
+                book.check(event.survey, len(self._set.columns) or None)
+            case ev.SquareRefused():
+                book.square(event.square)
+            case ev.HolesDeleted():
+                for hole in event.holes:
+                    book.hole(hole)
+            case ev.Instructed():
+                self._check_instruction(event.instruction)
+            case ev.PlanGiven():
+                for hole in event.plan.holes:
+                    book.hole(hole)
+            case ev.PlanSuperseded() | ev.PlanClosed() if event.plan not in self._given:
+                raise ValueError(f"there was no plan {event.plan!r} in this session")
+            case ev.Moved():
+                book.patch(event.patch)
+            case ev.Failed() if event.what != "grid":
+                known = {"square": book.square, "move": book.patch, "exposure": book.hole}
+                known[event.what](event.name)
+            case ev.Reconciled():
+                state = book.hole(event.hole).state
+                if state not in ("unknown", "told", "planned"):
+                    raise ValueError(f"hole {event.hole!r} is {state}: there is nothing to settle")
+            case ev.Overridden():
+                book.named(event.what, event.name)
+            case (
+                ev.HoleMoved()
+                | ev.Exposed()
+                | ev.ScoreCame()
+                | ev.ScoreCorrected()
+                | ev.ScoreLost()
+            ):
+                book.hole(event.hole)
+            case ev.TargetChanged():
+                self._rewards(event.reward)
+            case ev.BudgetChanged():
+                replace(self._set, hours=event.hours)
+
+    def _check_instruction(self, told: Instruction) -> None:
+        known = {"square": self.book.square, "patch": self.book.patch, "hole": self.book.hole}
+        about = {"open square": "square", "go": "patch", "expose": "hole"}.get(told.do, told.level)
+        if about in known:
+            known[about](str(told.name))
+
+    def _fold(self, event: ev.Event) -> None:  # a line for each kind of event
+        match event:
             case ev.GridLoaded():
-                self.grid, self._failures = event.grid, 0
-                self.at, self._heading, self._waiting = None, None, []
+                self._loaded(event.grid)
             case ev.AtlasSeen():
                 self.book.saw(event.squares)
                 self.learning.saw(event.squares)
             case ev.SquareOpened():
                 self._opened(event)
             case ev.SquareRefused():
-                self.book.square(event.square).refused = event.why or "refused"
+                self.book.refuse(event.square, event.why or "refused")
             case ev.PatchOffered():
                 self._offered(event)
             case ev.HolesAdded():
@@ -112,8 +166,8 @@ class Engine:
             case ev.HoleMoved():
                 self.learning.opened(self.book.moved(event.hole, event.x, event.y), self.timing)
             case ev.HolesDeleted():
-                for hole in [h for h in event.holes if self.book.hole(h).state != "taken"]:
-                    self.book.mark(hole, "deleted")
+                for hole in event.holes:
+                    self.book.bar(hole, "deleted")
             case ev.Instructed():
                 self._instructed(event.instruction)
             case ev.PlanGiven():
@@ -133,7 +187,6 @@ class Engine:
             case ev.ScoreCame() | ev.ScoreCorrected():
                 self._scored(event)
             case ev.ScoreLost():
-                self.book.hole(event.hole)
                 self._lost.add((event.hole, event.shot))
             case ev.TargetChanged():
                 self._aim(replace(self._set, reward=event.reward))
@@ -176,37 +229,55 @@ class Engine:
 
     def _start(self, settings: ev.Settings) -> None:
         reward = self._rewards(settings.reward)
-        self.learning = Learning(lambda: self._make(settings), reward)
+        self.learning = Learning(lambda: self._make(settings), reward, settings.reward)
         self._times = LearnedTiming(settings.timing)
         self.settings = settings
 
     def _aim(self, settings: ev.Settings) -> None:
-        self.learning.aim(lambda: self._make(settings), self._rewards(settings.reward))
+        reward = self._rewards(settings.reward)
+        self.learning.aim(lambda: self._make(settings), reward, settings.reward)
         self.settings = settings
 
+    def _loaded(self, grid: str) -> None:
+        self._away()
+        self.grid, self._offer, self._waiting = grid, None, []
+        self._returning, self._passed = False, set()
+        self.book.load(grid)
+        self._tried_grids.add(grid)
+        self._worked()
+
     def _opened(self, event: ev.SquareOpened) -> None:
+        self._away()
         if event.seconds > 0.0:
             self._times.learn_together(("stage", "height", "image"), event.seconds)
         self._waiting = [patch.name for patch in self._changed(event.survey).patches]
+        self._worked()
+
+    def _away(self) -> None:
+        """The stage is not where it was."""
+        if self.at is not None:
+            self._leave(self.at)
+        self._heading = None
+
+    def _worked(self) -> None:
+        """Something went well."""
         self._failures = 0
+        self._called.discard(FAILING)
 
     def _changed(self, given: Survey) -> Survey:
         """Take in a survey, and tell the pilot all of the patches that it changes."""
-        survey = self.book.opened(whole(given), self.grid)
+        survey = self.book.opened(whole(given))
         self.learning.opened(survey, self.timing)
         return survey
 
     def _offered(self, event: ev.PatchOffered) -> None:
-        if len(event.survey.patches) != 1:
-            raise ValueError(f"{len(event.survey.patches)} patches are offered; offer them singly")
-        (patch,) = self._changed(event.survey).patches
-        self._offer = patch.name
+        for patch in self._changed(event.survey).patches:
+            self._offer = patch.name
 
     # What was told and done
 
     def _instructed(self, instruction: Instruction) -> None:
-        if self.learning.stale and not self.learning.deaf:
-            self.learning.retell()
+        self.learning.refresh()
         if self._told is not None:
             self.book.mark(self._told, "unknown")
         self._told, name = None, instruction.name
@@ -214,7 +285,6 @@ class Engine:
             case "expose":
                 assert name is not None
                 known = self.book.hole(name)
-                known.tries += 1
                 self.book.mark(name, "told")
                 self._told = name
                 if instruction.propensity < 1.0:
@@ -229,26 +299,29 @@ class Engine:
                 assert name is not None
                 self._look(name)
                 self._heading, self._entry = instruction, instruction.estimates
-            case "leave" if name in self.book.patches:
+            case "leave" if instruction.level == "patch":
                 assert name is not None
                 self._look(name)
                 self._leave(name)
             case "leave":
-                self._waiting = []
+                patches = self.book.patches
+                self._waiting = [p for p in self._waiting if patches[p].patch.square != name]
             case "alarm":
-                self._alarms = len(self.guard.alarms)
+                self._called.add(instruction.why)
         self.last = instruction
 
     def _look(self, patch: str) -> None:
         """A patch was looked at: one of a square just opened, or one of those left behind."""
         if patch in (self.at, self._offer):
             return
-        if patch in self._waiting:
-            self._waiting.remove(patch)
+        wanted = self.book.forced()
+        asked = wanted is not None and self.book.hole(wanted).patch == patch
+        if patch in self._waiting or asked:
+            self._waiting = [name for name in self._waiting if name != patch]
             self._returning = False
         else:
             if patch in self._passed or not self._returning:
-                self._passed, self._entered = set(), False
+                self._passed, self._gained = set(), False
             self._passed.add(patch)
             self._returning = True
 
@@ -262,20 +335,19 @@ class Engine:
         self.learning.done(self.book.open(patch), self.left())
 
     def _moved(self, event: ev.Moved) -> None:
-        known, here = self.book.patch(event.patch), self.book.open(event.patch)
-        if self.at is not None and self.at != event.patch:
-            self._leave(self.at)
-        heading = self._heading
+        known, heading = self.book.patch(event.patch), self._heading
+        if self.at != event.patch:
+            self._away()
+        here = self.book.open(event.patch)
         told = heading is not None and heading.name == event.patch
         rate = heading.rate if told and heading is not None else None
         if event.seconds > 0.0:
             self._times.learn_together(("move", "focus"), event.seconds)
-        self.learning.moved(here, self.left(event.time), rate)
-        if not told:
-            self._entry = {}
-        self.at, self._heading, self._failures = event.patch, None, 0
+        self.learning.moved(here, self.left(), rate)
+        self._entry = heading.estimates if told and heading is not None else {}
+        self.at, self._heading = event.patch, None
         known.entered, known.open = True, None
-        self._entered = True
+        self._worked()
 
     def _exposed(self, name: str, time: float, seconds: float, shots: int | None) -> None:
         known = self.book.hole(name)
@@ -283,15 +355,14 @@ class Engine:
             self._note("refused", "reported as exposed a second time", name, time)
             return
         count = self.book.the_hole(name).shots if shots is None else shots
-        if count < 1:
-            raise ValueError(f"hole {name!r} was exposed with {count} shots; it takes at least one")
         if seconds > 0.0:
             own = max(seconds - (count - 1) * self.timing.shot, 0.0)
             self._times.learn("expose", own)
         if self._told == name:
             self._told = None
         self.book.mark(name, "taken")
-        self._failures = 0
+        self._gained = True
+        self._worked()
         expected, of = self._expected.get(name, (None, ""))
         self.learning.exposed(name, time, patch=known.patch, shots=count, expected=expected, of=of)
 
@@ -300,28 +371,27 @@ class Engine:
             case "exposure":
                 known = self.book.hole(event.name)
                 if known.state == "taken":
-                    raise ValueError(f"hole {event.name!r} was exposed; it cannot fail any more")
-                again = known.tries < self._set.tries
-                off: State = "free" if again else "failed"
-                self.book.mark(event.name, off if event.beam == "off" else "unknown")
+                    self._note("refused", "it failed, and was exposed", event.name, event.time)
+                    return
                 self._told = None if self._told == event.name else self._told
+                known.failures += event.beam == "off"
+                again: State = "free" if known.failures < self._set.tries else "failed"
+                self.book.mark(event.name, again if event.beam == "off" else "unknown")
             case "move":
                 patch = self.book.patch(event.name)
                 patch.failures += 1
-                patch.gone = patch.gone or patch.failures >= self._set.tries
-                if self.at is not None:
-                    self._leave(self.at)
-                self._heading = None
+                patch.lost = patch.failures >= self._set.tries
+                self._passed.discard(event.name)
+                self._away()
             case "square":
-                self.book.square(event.name).refused = event.why or "it could not be opened"
+                self.book.refuse(event.name, event.why or "it could not be opened")
+                self._away()
             case "grid":
-                self._refused_grids.add(event.name)
+                self._tried_grids.add(event.name)
+                self._away()
         self._failures += 1
 
     def _reconciled(self, event: ev.Reconciled) -> None:
-        state = self.book.hole(event.hole).state
-        if state not in ("unknown", "told", "planned"):
-            raise ValueError(f"hole {event.hole!r} is {state}: there is nothing to settle")
         if event.taken:
             self._exposed(event.hole, event.time, 0.0, None)
         else:
@@ -329,20 +399,15 @@ class Engine:
             self.book.mark(event.hole, "free")
 
     def _overridden(self, event: ev.Overridden) -> None:
-        holes = self.book.named(event.what, event.name)
         if event.what == "square":
             square = self.book.square(event.name)
             square.refused = f"excluded by {event.who}" if event.do == "exclude" else ""
-        for name in holes:
-            entry = self.book.hole(name)
-            if event.do == "exclude" and entry.state in ("free", "planned"):
-                self.book.mark(name, "excluded")
-            elif event.do == "return" and entry.state in ("excluded", "failed"):
-                entry.tries = 0
-                self.book.mark(name, "free")
-            elif event.do == "force" and entry.state in ("free", "excluded", "failed", "planned"):
-                self.book.mark(name, "free")
-                entry.forced = event.who
+            square.forced = event.who if event.do == "force" and not square.opened else ""
+        for name in self.book.named(event.what, event.name):
+            if event.do == "exclude":
+                self.book.bar(name, "excluded")
+            else:
+                self.book.free(name, forced=event.who if event.do == "force" else "")
 
     def _scored(self, event: ev.ScoreCame | ev.ScoreCorrected) -> None:
         hole, shot = event.hole, (event.hole, event.shot)
@@ -355,13 +420,14 @@ class Engine:
                 why = f"a second score of shot {event.shot}; if it is right, correct the first"
                 self._note("refused", why, hole, event.time)
             return
-        if self.book.hole(hole).state in ("unknown", "told", "planned"):
-            self._exposed(hole, event.time, 0.0, None)  # it was exposed, or there were no score
-        shots = self.learning.shots(hole)
+        maybe = self.book.hole(hole).state in ("unknown", "told", "planned")
+        shots = self.book.the_hole(hole).shots if maybe else self.learning.shots(hole)
         if shots is None or not 0 <= event.shot < shots:
             why = f"a score of shot {event.shot}, which was not taken in this session"
             self._note("refused", why, hole, event.time)
             return
+        if maybe:
+            self._exposed(hole, event.time, 0.0, None)  # or there were no score
         self.learning.scored(shot, event.values, event.time)
 
     def _note(self, what: str, why: str, hole: str, time: float) -> None:
@@ -370,6 +436,7 @@ class Engine:
     # Plans
 
     def _plan_given(self, event: ev.PlanGiven) -> None:
+        self.learning.refresh()
         for hole in event.plan.holes:
             if self.book.hole(hole).state == "free":
                 self.book.mark(hole, "planned")
@@ -378,20 +445,12 @@ class Engine:
             if step.do == "expose" and step.name is not None and step.estimate is not None:
                 self._expected[step.name] = (step.estimate, step.reward)
         self._plans[event.plan.id] = (event.plan, event.time)
+        self._given.add(event.plan.id)
 
     def _close(self, plan: str) -> None:
-        if plan not in self._plans:
-            raise ValueError(f"there is no plan {plan!r} that is worked on")
-        del self._plans[plan]
+        self._plans.pop(plan, None)  # it may have expired
         for hole in self.book.planned(plan):
             self.book.mark(hole, "free")
-
-    def _expire(self) -> None:
-        hours = None if self.settings is None else self.settings.plan_hours
-        if hours is not None:
-            for name, (_, since) in list(self._plans.items()):
-                if self.now > since + hours * HOUR:
-                    self._close(name)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -416,8 +475,7 @@ class Engine:
         old = [p.id for p in self.plans if {self.book.hole(h).patch for h in p.holes} & patches]
         for name in old:
             self.tell(ev.PlanSuperseded(id=self._id(), time=self.now, plan=name))
-        if self.learning.stale:
-            self.learning.retell()
+        self.learning.refresh()
         trial = self._trial([name for name in self.book.patches if name in patches])
         plan = Plan(f"plan {len(self.events)}", scope, tuple(trial._rehearse()))
         self.tell(ev.PlanGiven(id=self._id(), time=self.now, plan=plan))
@@ -436,19 +494,19 @@ class Engine:
         trial.book, trial._times = deepcopy(self.book), deepcopy(self._times)
         trial.learning = self.learning.trial()
         trial.events, trial._known, trial._expected = [], {}, {}
-        trial._waiting, trial._passed, trial._plans = patches, set(), {}
+        trial._waiting, trial._passed, trial._plans, trial._called = patches, set(), {}, set()
         trial.at = trial._told = trial._heading = trial._offer = trial.last = None
         trial._returning, trial._blindly, trial._failures = False, True, 0
         for name, known in trial.book.patches.items():
             known.gone = known.gone or name not in patches
-        for square in trial.book.squares.values():
-            square.refused = square.refused or "not in this plan"
+        for square in trial.book.squares:
+            trial.book.refuse(square, "not in this plan")
         trial.settings = replace(self._set, grids=())
         return trial
 
     def _rehearse(self) -> Iterable[Instruction]:
         """What would be instructed until all patches before it were looked at."""
-        while self._waiting or self.at is not None or self._heading is not None:
+        while self._ahead() or self.at is not None:
             step = self._choose()
             if step.do not in ("go", "expose", "leave"):
                 return
@@ -466,24 +524,25 @@ class Engine:
     def next(self, time: float) -> Instruction:
         """What to do now. It is an event like others, and is told already."""
         self._advance(time)
-        if self.learning.stale:
-            self.learning.retell()
+        self.learning.refresh()
         instruction = self._choose()
         self.tell(ev.Instructed(id=self._id(), time=self.now, instruction=instruction))
         return instruction
 
     def _advance(self, time: float) -> None:
-        self._set  # noqa: B018  # an error before anything began
+        hours = self._set.plan_hours
         self.now = max(self.now, time)
-        self._expire()
+        for name, (_, since) in list(self._plans.items()):
+            if hours is not None and self.now > since + hours * HOUR:
+                self._close(name)
 
     def _id(self) -> str:
         return f"engine {len(self.events)}"
 
-    def left(self, time: float | None = None) -> Left:
+    def left(self) -> Left:
         """What is left of the session."""
-        hours, now = self._set.hours, self.now if time is None else max(self.now, time)
-        seconds = inf if hours is None else hours * HOUR - now
+        hours = self._set.hours
+        seconds = inf if hours is None else hours * HOUR - self.now
         timing = self.timing
         fits = seconds >= timing.square + timing.enter + timing.hole()
         squares = tuple(self.book.unopened()) if fits else ()
@@ -491,25 +550,32 @@ class Engine:
         return Left(seconds, timing, squares, patches, self._returning, self._blindly)
 
     def _say(
-        self, do: Do, name: str | None = None, choice: Choice | None = None, **more: Any
+        self,
+        do: Do,
+        level: Level | None = None,
+        name: str | None = None,
+        choice: Choice | None = None,
+        **more: Any,
     ) -> Instruction:
         chosen = choice or Choice(name)
         estimate = chosen.estimate if isfinite(chosen.estimate) else None
         known: dict[str, Any] = {
             "why": chosen.why,
             "estimate": estimate,
-            "rate": chosen.rate,
+            "rate": chosen.rate if isfinite(chosen.rate) else 0.0,
             "propensity": chosen.propensity,
             "reward": self._set.reward,
         }
-        return Instruction(f"instruction {len(self.events)}", do, name, **(known | more))
+        known |= {"level": level, **more}
+        return Instruction(f"instruction {len(self.events)}", do, name, **known)
 
     def _choose(self) -> Instruction:
         if self.ended:
             return self._say("stop", why="The session is over.")
-        told = [alarm for alarm in self.guard.alarms[self._alarms :] if alarm.until is None]
-        if told:
-            return self._say("alarm", why=told[-1].message)
+        lasting = [alarm.message for alarm in self.guard.alarms if alarm.until is None]
+        for message in lasting:
+            if message not in self._called:
+                return self._say("alarm", why=message)
         if self.paused:
             return self._say("wait", why="Someone has paused the session.", seconds=PAUSE)
         left = self.left()
@@ -526,6 +592,9 @@ class Engine:
         wanted = self.book.forced()
         if wanted is not None:
             return self._go(self.book.open(self.book.hole(wanted).patch), self._asked_for(wanted))
+        for square in left.squares:
+            if who := self.book.square(square.name).forced:
+                return self._open(Choice(square.name, f"{who} asked for it."))
         return self._elsewhere(left)
 
     def _failing(self) -> Instruction | None:
@@ -533,19 +602,16 @@ class Engine:
         last = None if self.last is None else self.last.do
         if self._failures < DOUBT or last == "wait":
             return None
-        if self._failures == DOUBT and last != "alarm":
-            why = f"{self._failures} things in a row failed: look at the microscope."
-            return self._say("alarm", why=why)
+        if FAILING not in self._called:
+            return self._say("alarm", why=FAILING)
         return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
 
     def _load(self) -> Instruction | None:
         """The next grid of the cassette, if there is one."""
-        grids = self._set.grids
-        rest = grids if self.grid is None else grids[grids.index(self.grid) + 1 :]
-        names = [name for name in rest if name not in self._refused_grids]
+        names = [name for name in self._set.grids if name not in self._tried_grids]
         if not names:
             return None
-        return self._say("load grid", names[0], why="The next grid in order.")
+        return self._say("load grid", "grid", names[0], why="The next grid in order.")
 
     def _inside(self, left: Left) -> Instruction:
         here = self.book.open(str(self.at))
@@ -562,16 +628,20 @@ class Engine:
         choice = self._hole(here, left, inside=True)
         return self._out(here, choice) if choice.name is None else self._expose(choice.name, choice)
 
+    def _ahead(self) -> list[Open]:
+        """Patches of the square opened last that were not looked at."""
+        here = (name for name in self._waiting if self.book.reachable(name))
+        return [one for name in here if (one := self.book.open(name)).rest]
+
     def _elsewhere(self, left: Left) -> Instruction:
         """Another patch of this square, another square, or what was left behind."""
-        waiting = [self.book.open(name) for name in self._waiting]
-        waiting = [one for one in waiting if one.rest and not self.book.patch(one.patch.name).gone]
+        waiting = self._ahead()
         if waiting:
             near = replace(left, returning=False)
             choice = self._patch(waiting, near)
             if choice.name is None:
                 square = waiting[0].patch.square
-                return self._say("leave", square, choice)
+                return self._say("leave", "square", square, choice)
             return self._consider(self.book.open(choice.name), near)
         away = replace(left, returning=False)
         choice = self.pilot.square(left.squares, away)
@@ -591,7 +661,7 @@ class Engine:
         return self._load() or self._rest(choice)
 
     def _rest(self, choice: Choice) -> Instruction:
-        if self._plans:
+        if any(self.book.planned(plan) for plan in self._plans):
             why = "All that is worth it is planned."
             return self._say("wait", why=why, seconds=PAUSE)
         if self._set.hours is None and not self.book.squares:
@@ -599,10 +669,10 @@ class Engine:
         return self._say("stop", why=choice.why or "Nothing is left that is worth its time.")
 
     def _back(self, left: Left) -> Instruction | None:
-        """To a patch with holes left: each once, and again if one was entered."""
+        """To a patch with holes left: each once, and again if that brought anything."""
         every = list(left.patches)
         new = [one for one in every if one.patch.name not in self._passed]
-        for offered in [new, every] if self._entered else [new]:
+        for offered in [new, every] if self._gained else [new]:
             if offered:
                 choice = self._patch(offered, left)
                 if choice.name is not None:
@@ -613,6 +683,8 @@ class Engine:
         """Go to a patch, or leave it aside."""
         if not here.rest:
             return self._out(here, Choice(None, "Nothing is left here."))
+        if not self.book.reachable(here.patch.name):
+            return self._out(here, Choice(None, "It cannot be reached."))
         needed = left.timing.enter + left.timing.hole(
             max(here.patch.holes[i].shots for i in here.rest)
         )
@@ -622,18 +694,18 @@ class Engine:
         return self._out(here, choice) if choice.name is None else self._go(here, choice)
 
     def _open(self, choice: Choice) -> Instruction:
-        return self._say("open square", choice.name, choice, seconds=self.timing.square)
+        return self._say("open square", "square", choice.name, choice, seconds=self.timing.square)
 
     def _go(self, here: Open, choice: Choice) -> Instruction:
         more = {"seconds": self.timing.enter, "estimates": self._estimates(here)}
-        return self._say("go", here.patch.name, choice, **more)
+        return self._say("go", "patch", here.patch.name, choice, **more)
 
     def _out(self, here: Open, choice: Choice) -> Instruction:
-        return self._say("leave", here.patch.name, choice, estimates=self._estimates(here))
+        return self._say("leave", "patch", here.patch.name, choice, estimates=self._estimates(here))
 
     def _expose(self, hole: str, choice: Choice) -> Instruction:
         seconds = self.timing.hole(self.book.the_hole(hole).shots)
-        return self._say("expose", hole, choice, seconds=seconds)
+        return self._say("expose", "hole", hole, choice, seconds=seconds)
 
     def _asked_for(self, hole: str) -> Choice:
         return Choice(hole, f"{self.book.hole(hole).forced} asked for it.")
@@ -661,7 +733,8 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """What makes it quick to be here again, beside the events: for `replay`."""
-        return {"events": len(self.events), **self.learning.snapshot()}
+        known = {} if self.settings is None else self.learning.snapshot()
+        return {"events": len(self.events), **known}
 
     @classmethod
     def replay(
@@ -672,12 +745,19 @@ class Engine:
         `parts` are the parameters of the class.
         """
         engine = cls(**parts)
+        # Where a pilot has no state of its own, telling it everything is the quick way.
+        quick = snapshot is not None and (snapshot.get("pilot") or snapshot.get("stale"))
+        until = entry(snapshot, "events") if snapshot is not None and quick else 0
         for event in told:
             engine.tell(event)
-            if snapshot is not None and len(engine.events) == 1:
+            if len(engine.events) == 1 and until:
                 engine.learning.deaf = True
-            if snapshot is not None and len(engine.events) == snapshot["events"]:
+            if len(engine.events) == until and snapshot is not None:
                 engine.learning.restore(snapshot)
+        if len(engine.events) < until:
+            raise ValueError(
+                f"the snapshot is of {until} events, and there are {len(engine.events)}"
+            )
         return engine
 
     def state(self) -> dict[str, Any]:

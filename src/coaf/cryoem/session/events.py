@@ -4,8 +4,9 @@ Events are frozen, have an id and a time, and go to JSON and back. Times are sec
 session began, on the clock of whoever reports.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
 from typing import Any, ClassVar, Literal
 
 from coaf.bandit.arrays import number
@@ -87,10 +88,40 @@ class Event:
     def __post_init__(self) -> None:
         if not self.id or not isinstance(self.id, str):
             raise ValueError(f"id of a {self.kind!r} event is {self.id!r}; give it a name")
-        number(f"time of event {self.id!r}", self.time, low=0.0)
-        for name in ("seconds", "hours"):
-            if getattr(self, name, None) is not None:
-                number(f"{name} of event {self.id!r}", getattr(self, name), low=0.0)
+        for name in _CHECKS.keys() & {one.name for one in fields(self)}:
+            value = _CHECKS[name](f"{name} of event {self.id!r}", getattr(self, name))
+            object.__setattr__(self, name, value)
+
+
+def _seconds(what: str, value: float) -> float:
+    return number(what, value, low=0.0)
+
+
+def _hours(what: str, value: float | None) -> float | None:
+    return None if value is None else number(what, value, above=0.0)
+
+
+def _shots(what: str, value: int | None) -> int | None:
+    return None if value is None else int(number(what, value, low=1.0))
+
+
+def _numbers(what: str, given: Mapping[str, float | None]) -> dict[str, float | None]:
+    finite = {name: value is not None and isfinite(value) for name, value in given.items()}
+    return {name: value if finite[name] else None for name, value in given.items()}
+
+
+# What is told is what will be read: JSON has no NaN, and images are not kept.
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "time": _seconds,
+    "seconds": _seconds,
+    "hours": _hours,
+    "shots": _shots,
+    "x": number,
+    "y": number,
+    "values": _numbers,
+    "known": _numbers,
+    "survey": lambda what, survey: replace(survey, image=None),
+}
 
 
 # The session
@@ -287,7 +318,7 @@ class Exposed(Event, kind="exposed"):
     hole: str
     seconds: float = 0.0
     shots: int | None = None
-    known: Mapping[str, float] = field(default_factory=dict)
+    known: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,9 +413,9 @@ def from_json(given: Mapping[str, Any]) -> Event:
     ValueError
         If it is none: which entry is missing, unknown or wrong.
     """
-    if not isinstance(given, Mapping) or given.get("event") not in EVENTS:
+    if not isinstance(given, Mapping) or str(given.get("event")) not in EVENTS:
         raise ValueError(f"no event: {str(given)[:80]}; 'event' must be one of {', '.join(EVENTS)}")
-    kind, version = given["event"], given.get("version")
+    kind, version = str(given["event"]), given.get("version")
     if version != VERSION:
         raise ValueError(f"a {kind!r} event has version {version!r}; this release reads {VERSION}")
     rest = {name: value for name, value in given.items() if name not in ("event", "version")}

@@ -125,8 +125,11 @@ class Guard:
         self._quiet += 1
         if self._quiet < self.silent or self._lasting("silent"):
             return ()
-        text = f"No score has come for {self._quiet} shots: is the processing running?"
         since = len(self._shots) - self._quiet
+        text = (
+            f"No score has come for {self._quiet} shots, since shot {since}: is the processing "
+            "running?"
+        )
         self.alarms.append(Alarm("silent", since, None, float(self._quiet), text))
         return (self.alarms[-1],)
 

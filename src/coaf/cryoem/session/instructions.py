@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Do = Literal["load grid", "open square", "go", "expose", "leave", "wait", "alarm", "stop"]
+Level = Literal["grid", "square", "patch", "hole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,8 @@ class Instruction:
         "load grid", "open square", "go" (to a patch), "expose" (a hole of the patch gone to),
         "leave" (a patch, entered or not, or the rest of a square: nothing to do but to ask again),
         "wait", "alarm" (call a person), "stop".
-    name
-        Of the grid, square, patch or hole; None where there is none.
+    name, level
+        Of the grid, square, patch or hole, and which of these it is; None where it is about none.
     why
         A sentence a person can disagree with.
     estimate
@@ -47,6 +48,7 @@ class Instruction:
     seconds: float = 0.0
     reward: str = ""
     estimates: Mapping[str, float] = field(default_factory=dict)
+    level: Level | None = None
 
 
 @dataclass(frozen=True, slots=True)

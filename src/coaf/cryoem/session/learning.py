@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from coaf.bandit.state import entry
 from coaf.cryoem.grid import Square
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.pilot import Left, Open, Pilot, Scored
@@ -60,20 +61,20 @@ class Learning:
 
     What was taken during a fault of the instrument is not told to the pilot. When a score is
     corrected, when scores are worth something else, or when a fault is seen or was none, a new
-    pilot is told everything again (`retell`), so that it knows what one would know who was told
+    pilot is told everything again (`refresh`), so that it knows what one would know who was told
     the truth from the start.
 
     Parameters
     ----------
     make
         A pilot that was told nothing.
-    reward
-        What a score is worth.
+    reward, of
+        What a score is worth, and its text.
     """
 
-    def __init__(self, make: Callable[[], Pilot], reward: Reward) -> None:
+    def __init__(self, make: Callable[[], Pilot], reward: Reward, of: str) -> None:
         self.pilot, self.guard = make(), Guard()
-        self.reward = reward
+        self.reward, self.of = reward, of
         self.stale = False  # the pilot must be told everything again
         self.deaf = False  # the pilot is told no scores for now
         self.values: dict[Shot, Mapping[str, float | None]] = {}
@@ -152,9 +153,9 @@ class Learning:
         self._story.append(done)
         self._watch(done, time)
 
-    def aim(self, make: Callable[[], Pilot], reward: Reward) -> None:
+    def aim(self, make: Callable[[], Pilot], reward: Reward, of: str) -> None:
         """Scores are worth something else, from the start."""
-        self._make, self.reward, self.stale = make, reward, True
+        self._make, self.reward, self.of, self.stale = make, reward, of, True
 
     def worth(self, shot: Shot) -> float | None:
         """The reward of a shot; None where there is none, or nothing to learn from it."""
@@ -210,7 +211,7 @@ class Learning:
     def _chance(self, taken: _Taken) -> float:
         """The chance of a shot to be good, as it was expected; 0 where nothing was."""
         expected = taken.expected
-        known = expected is not None and isfinite(expected) and taken.of == str(self.reward)
+        known = expected is not None and isfinite(expected) and taken.of == self.of
         if not known or self.reward.family != "logistic":
             return 0.0
         assert expected is not None
@@ -218,7 +219,12 @@ class Learning:
 
     # Telling again
 
-    def retell(self) -> None:
+    def refresh(self) -> None:
+        """Tell everything again if something was not as it was told."""
+        if self.stale:
+            self._retell()
+
+    def _retell(self) -> None:
         """Tell a new guard and a new pilot everything, with scores as they are known now."""
         self.guard = Guard()
         for one in self._story:
@@ -230,7 +236,7 @@ class Learning:
             if isinstance(one, _Taken):
                 self.pilot.exposed(one.hole)
             elif isinstance(one, _Came):
-                reward = self.worth(one.shot)
+                reward = None if self.deaf else self.worth(one.shot)
                 if reward is not None and not self.guard.quarantined(_name(one.shot)):
                     waiting.append(self._told(one, reward))
             elif callable(one):
@@ -255,15 +261,9 @@ class Learning:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Be where `snapshot` was taken, after the same was told to a deaf one."""
-        self.deaf, self.stale = False, bool(saved["stale"])
-        if self.stale:
-            return
-        if saved["pilot"] is None:
-            guard = self.guard
-            self.retell()
-            self.guard = guard
-        else:
-            self.pilot.restore(saved["pilot"])
+        self.deaf, self.stale = False, bool(entry(saved, "stale"))
+        if not self.stale:
+            self.pilot.restore(entry(saved, "pilot"))
 
 
 def _name(shot: Shot) -> str:

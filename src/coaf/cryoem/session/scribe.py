@@ -66,10 +66,10 @@ class Scribe:
     def _instructed(self, event: ev.Instructed) -> None:
         told = event.instruction
         self.session.estimates |= told.estimates
-        if told.do == "leave" and told.name in self.engine.book.patches:
+        if told.do == "leave" and told.level == "patch":
             inside, self._inside = self._inside == told.name, None
-            patch = self.engine.book.patch(told.name)
-            if told.estimates or self.engine.book.open(told.name).rest:
+            patch = self.engine.book.patch(str(told.name))
+            if told.estimates or self.engine.book.open(str(told.name)).rest:
                 what = "leave" if inside else "skip"
                 more = {"square": patch.patch.square, "patch": told.name}
                 self.write(what, event.time, **_reasons(told), **more)
