@@ -49,7 +49,7 @@ class KnownPatch:
 
     def left(self, here: Open, timing: Timing) -> Round:
         """What is in play of it; made anew only when that, or the timing, has changed."""
-        now = (here.rest, here.entered, int(timing.enter), int(10.0 * timing.expose))
+        now = (here.rest, here.entered, timing)
         if self._made is None or self._made[0] != now:
             self._made = (now, self.round(timing, here.rest, entered=here.entered))
         return self._made[1]
