@@ -1,21 +1,28 @@
-"""COAF as a pilot: what it is told, what it learns of it, and what it never begins."""
+"""COAF as a pilot: what it is told, what it learns of it, and that asking changes nothing."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.pilots.designs import Design
 from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST
+from cryoem.driven import drive
 
-PLENTY = Left(seconds=20_000.0, squares=5)
+MORE = tuple(Square(f"t{k}", 0.0, 0.0, features=(float(k),)) for k in range(5))
+PLENTY = Left(seconds=20_000.0, timing=FAST, squares=MORE)
+SCARCE = replace(PLENTY, seconds=1500.0)
 
 
 def simulator(seed: int = 3, **settings: Any) -> Simulator:
@@ -23,35 +30,59 @@ def simulator(seed: int = 3, **settings: Any) -> Simulator:
     return Simulator(seed, **(chosen | settings))
 
 
-def pilot_for(microscope: Simulator) -> CoafPilot:
-    return CoafPilot(microscope.timing, reward=GOOD, columns=microscope.feature_names)
+def whole(patch: Patch, **more: Any) -> Open:
+    """A patch of which nothing was taken."""
+    return Open(patch, tuple(range(len(patch.holes))), **more)
 
 
 def by_hand(*patches: str, shots: int = 1, holes: int = 6) -> tuple[CoafPilot, list[Patch]]:
-    """A pilot that has opened one square with these patches, of good ice."""
+    """A pilot that was told of one square with these patches, of good ice."""
     pilot = CoafPilot(FAST, reward=GoodBelow(3.8), columns=("ice", "neighbours"))
-    pilot.square([Square("s", 0.0, 0.0, features=(1.0,))], PLENTY)
+    pilot.saw([Square("s", 0.0, 0.0, features=(1.0,)), *MORE])
     made = [
         Patch(
             name, "s", tuple(Hole(f"{name}-{k}", k, 0.0, shots=shots) for k in range(holes)), 0, 0
         )
         for name in patches
     ]
-    pilot.opened(
-        Survey("s", tuple(made), {name: np.full((holes, 2), 0.15) for name in patches}), 85
-    )
+    features = {name: np.full((holes, 2), 0.15) for name in patches}
+    pilot.opened(Survey("s", tuple(made), features), FAST)
     return pilot, made
 
 
 def expose(pilot: CoafPilot, patch: Patch, count: int, left: Left = PLENTY) -> list[str]:
-    """The first holes of a patch are exposed, whatever the pilot would have done."""
-    rest, names = list(range(len(patch.holes))), []
-    for k in range(count):
-        pilot.hole(patch, tuple(rest), left)
-        hole = patch.holes[rest.pop(0)]
-        pilot.exposed(hole.name, FAST.hole(hole.shots) + (FAST.enter if k == 0 else 0.0))
-        names.append(hole.name)
+    """A patch is gone to, and its first holes are exposed, whatever the pilot would have done."""
+    here = whole(patch)
+    pilot.moved(here, left, None)
+    names = [hole.name for hole in patch.holes[:count]]
+    for name in names:
+        pilot.exposed(name)
+    pilot.done(Open(patch, here.rest[count:], entered=True), left)
     return names
+
+
+def tell(pilot: CoafPilot, holes: Iterable[str], reward: float, shot: int = 0) -> None:
+    """Scores, one by one."""
+    for hole in holes:
+        pilot.scored([Scored(hole, shot, reward)])
+
+
+def learned(pilot: CoafPilot) -> int:
+    """How many scores were learned."""
+    belief = pilot.policy.belief
+    assert isinstance(belief, Nested)
+    return belief.rows
+
+
+def answers(pilot: CoafPilot, patches: Sequence[Patch], left: Left) -> list[Choice]:
+    """To all that can be asked."""
+    opens = [whole(patch) for patch in patches]
+    facing = replace(left, patches=tuple(opens))
+    return [
+        pilot.square(left.squares, facing),
+        *(pilot.patch(opens, replace(facing, returning=back)) for back in (False, True)),
+        *(pilot.hole(one, facing, inside=False) for one in opens),
+    ]
 
 
 def test_it_beats_taking_all_over_two_grids() -> None:
@@ -67,86 +98,61 @@ def test_it_beats_taking_all_over_two_grids() -> None:
 
 
 def test_it_beats_taking_all_with_several_shots() -> None:
-    """By half and more; each score that came is learned once, and times are of single shots."""
+    """By half and more; each score that came is learned once."""
     microscope = simulator(2, shots=3)
-    pilot = pilot_for(microscope)
+    pilot = CoafPilot(microscope.timing, reward=GOOD, columns=microscope.feature_names)
     session = collect(microscope, pilot, hours=1.0, explore=0.0)
     other = collect(simulator(2, shots=3), "take-all", hours=1.0, explore=0.0)
     ours, all_ = session.summary(), other.summary()
     assert ours["good"] > 1.5 * all_["good"] > 0.0
     assert ours["micrographs"] == 3 * ours["exposed"]
-    # What arrives after the last decision is not learned any more.
-    told = sum(row["event"] == "score" for row in session.rows)
-    assert ours["micrographs"] - 3 <= pilot.policy.belief.rows <= told  # type: ignore[union-attr]
-    usual = microscope.timing
-    assert pilot.times.timing.expose == pytest.approx(usual.expose, rel=0.2)
-    assert pilot.times.timing.enter == pytest.approx(usual.enter, rel=0.4)
+    assert learned(pilot) == sum(row["event"] == "score" for row in session.rows) > 0
 
 
-class Watched(CoafPilot):
-    """Notes what was left when a hole was chosen, and how long that should take."""
-
-    begun: list[tuple[float, float]]
-
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        first = self._at != patch.name or self._entry is None
-        choice = super().hole(patch, rest, left)
-        if choice.name is not None:
-            timing = self.times.timing
-            needed = timing.hole(patch.holes[0].shots) + (timing.enter if first else 0.0)
-            self.begun.append((needed, left.seconds))
-        return choice
-
-
-def test_nothing_is_begun_that_cannot_finish() -> None:
-    microscope = simulator(4, squares=3)
-    pilot = Watched(microscope.timing, reward=GOOD, columns=microscope.feature_names)
-    pilot.begun = []
-    collect(microscope, pilot, hours=0.5, explore=0.0)
-    assert len(pilot.begun) > 50
-    assert all(needed <= left for needed, left in pilot.begun)
-    direct, (patch, *_) = by_hand("p")
-    short = Left(seconds=FAST.enter + FAST.expose - 0.1, squares=0)
-    choice = direct.hole(patch, range(6), short)
-    assert choice.name is None
-    assert choice.why == "It would take 59 s, and 59 s are left."
-    direct.left(patch)
-    assert direct.hole(patch, range(6), Left(FAST.enter + FAST.expose, 0)).name is not None
+def test_to_ask_changes_nothing() -> None:
+    """One that was asked at every turn answers as one that was never asked before."""
+    quicker = replace(FAST, move=FAST.move - 0.4, expose=FAST.expose - 0.03)
+    lefts = [PLENTY, SCARCE, replace(SCARCE, timing=quicker)]
+    asked, patches = by_hand("p", "q", "r")
+    silent, _ = by_hand("p", "q", "r")
+    for k, patch in enumerate(patches):
+        for left in lefts:
+            before = json.dumps(asked.state())
+            first = answers(asked, patches, left)
+            assert answers(asked, patches, left) == first
+            assert json.dumps(asked.state()) == before
+        for pilot in (asked, silent):
+            tell(pilot, expose(pilot, patch, 2, lefts[k]), float(k > 0))
+    assert answers(asked, patches, lefts[2]) == answers(silent, patches, lefts[2])
 
 
-def test_times_are_shared_between_the_steps_of_opening_and_entering() -> None:
-    """A first measurement counts one against five: twice the usual makes all of its steps 7/6."""
-    pilot, (patch,) = by_hand("p")  # opened in 85 s
-    opened = 1.0 + (85.0 / FAST.square - 1.0) / 6.0
-    pilot.hole(patch, range(6), PLENTY)
-    pilot.exposed("p-0", 2.0 * FAST.enter + FAST.hole())
-    learned = pilot.times.timing
-    for level in ("stage", "height", "image"):
-        assert getattr(learned, level) == pytest.approx(opened * getattr(FAST, level))
-    for level in ("move", "focus"):
-        assert getattr(learned, level) == pytest.approx(7.0 / 6.0 * getattr(FAST, level))
-    assert learned.expose == FAST.expose, "of an entry nothing is known of the exposure alone"
+def test_it_goes_on_from_its_state() -> None:
+    """Told all but the scores, and restored, it answers as the one the state was taken from."""
+    told, patches = by_hand("p", "q", "r")
+    deaf, _ = by_hand("p", "q", "r")
+    for k, patch in enumerate(patches[:2]):
+        names = expose(told, patch, 4)
+        told.scored([Scored(name, 0, float(k), waited=40.0) for name in names])
+        expose(deaf, patch, 4)
+    deaf.restore(json.loads(json.dumps(told.state())))
+    assert answers(deaf, patches, PLENTY) == answers(told, patches, PLENTY)
+    for pilot in (told, deaf):
+        pilot.scored([Scored(name, 0, 1.0, waited=8.0) for name in expose(pilot, patches[2], 5)])
+    assert answers(deaf, patches, PLENTY) == answers(told, patches, PLENTY)
+    assert deaf.policy.lag == told.policy.lag > 0
 
 
-def test_each_of_several_shots_is_learned_once() -> None:
+def test_each_of_several_shots_is_learned() -> None:
     pilot, (patch, *_) = by_hand("p", shots=3)
     before = pilot.estimates(patch)
-    assert pilot.hole(patch, range(6), PLENTY).estimate == pytest.approx(before.max())
-    pilot.left(patch)
+    assert pilot.hole(whole(patch), PLENTY, inside=False).estimate == pytest.approx(before.max())
     first, second = expose(pilot, patch, 2)
-    belief = pilot.policy.belief
-    assert belief is not None
     for count, (hole, shot) in enumerate([(second, 2), (first, 0), (second, 0), (first, 2)], 1):
-        pilot.scored(hole, shot, 1.0)
-        assert belief.rows == count  # type: ignore[attr-defined]
-        with pytest.raises(ValueError, match=rf"shot {shot} of hole '{hole}' is in already"):
-            pilot.scored(hole, shot, 1.0)
-        assert belief.rows == count  # type: ignore[attr-defined]
+        pilot.scored([Scored(hole, shot, 1.0)])
+        assert learned(pilot) == count
     after = pilot.estimates(patch)
     assert (after > before).all(), "good shots speak for their patch"
     assert (after < 3.0).all()
-    with pytest.raises(ValueError, match="'elsewhere' has a score, but was never exposed"):
-        pilot.scored("elsewhere", 0, 1.0)
 
 
 def test_scores_may_come_in_any_order() -> None:
@@ -154,36 +160,26 @@ def test_scores_may_come_in_any_order() -> None:
     found = []
     for turn in (1, -1):
         pilot, patches = by_hand("p", "q")
-        names = []
-        for patch in patches:
-            names += expose(pilot, patch, 4)
-            pilot.left(patch)
+        names = [name for patch in patches for name in expose(pilot, patch, 4)]
         for hole in names[::turn]:
-            pilot.scored(hole, 0, float(hole.startswith("q")))
+            tell(pilot, [hole], float(hole.startswith("q")))
         found.append(np.concatenate([pilot.estimates(patch) for patch in patches]))
     assert found[0] == pytest.approx(found[1], abs=0.02)
     assert found[0][0] < found[0][-1]
 
 
-def test_what_is_left_without_an_exposure_was_skipped() -> None:
-    """A skip is committed; and a patch is one example, however often it is looked at."""
+def test_a_patch_is_one_example_however_often_it_is_looked_at() -> None:
     pilot, (patch, other) = by_hand("p", "q")
-    examples, commits = len(pilot.policy.remembered), pilot.policy.commits
-    pilot.hole(patch, range(6), PLENTY)
-    pilot.left(patch)
-    assert pilot.policy.commits == commits + 1
-    expose(pilot, other, 2)
-    pilot.left(other)
-    for left in (PLENTY, Left(500.0, 0)):
-        pilot.hole(patch, range(6), left)
-        pilot.left(patch)
-        pilot.hole(other, range(2, 6), left)
-        pilot.left(other)
-    pilot.left(other)  # nothing is open: nothing is committed
-    assert pilot.policy.commits == commits + 7
+    examples = len(pilot.policy.remembered)
+    assert examples == 2
+    for left in (PLENTY, replace(PLENTY, seconds=500.0, squares=(), returning=True)):
+        pilot.hole(whole(patch), left, inside=False)
+        pilot.done(whole(patch), left)
+        expose(pilot, other, 2, left)
     assert len(pilot.policy.remembered) == examples
-    with pytest.raises(ValueError, match="no decision is open for it"):
-        pilot.exposed("p-5", 6.0)
+    pilot.opened(Survey("s", (patch,), {"p": np.full((6, 2), 0.2)}), FAST)
+    assert len(pilot.policy.remembered) == examples, "nor if its holes have changed"
+    assert pilot.squares.patches(7.0) == (7.0 + 2.0) / 2.0, "a square was opened once"
 
 
 def test_names_of_patches_cannot_make_keys_equal() -> None:
@@ -191,68 +187,86 @@ def test_names_of_patches_cannot_make_keys_equal() -> None:
     pilot, patches = by_hand("p", "p/1", "p/2", "p/1/2", "1/p")
     for _ in range(3):
         for patch in patches:
+            pilot.moved(whole(patch), PLENTY, None)
             for size in (6, 4, 2):
-                pilot.hole(patch, range(size), PLENTY)
-            pilot.left(patch)
+                here = Open(patch, tuple(range(size)), entered=True)
+                inside = pilot.hole(here, PLENTY, inside=True)
+                assert pilot.hole(here, PLENTY, inside=True) == inside
+            pilot.done(whole(patch), PLENTY)
     for patch in patches:
-        names = expose(pilot, patch, 5)
-        pilot.left(patch)
-        for hole in names:
-            pilot.scored(hole, 0, 0.0)
+        tell(pilot, expose(pilot, patch, 5), 0.0)
+    assert learned(pilot) == 25
 
 
-def test_what_was_taken_back_may_be_told_again() -> None:
-    pilot, (patch, other) = by_hand("p", "q", shots=2)
-    bad = expose(pilot, patch, 3)
-    pilot.left(patch)
-    good = expose(pilot, other, 3)
-    for hole in good:
-        pilot.scored(hole, 0, 1.0)
-    clean = pilot.estimates(patch)
-    for hole in bad:
-        pilot.scored(hole, 0, 0.0)
-    told = pilot.estimates(patch)
-    assert (told < clean).all()
-    pilot.unlearn(bad)
-    assert pilot.estimates(patch) == pytest.approx(clean, abs=1e-3)
-    for hole in bad:
-        pilot.scored(hole, 0, 0.0)
-        with pytest.raises(ValueError, match="is in already"):
-            pilot.scored(hole, 0, 0.0)
-        pilot.scored(hole, 1, 0.0)
-    assert (pilot.estimates(patch) < told).all()
-    pilot.unlearn([*bad, *good])
-    assert pilot.estimates(patch) == pytest.approx(by_hand("p", shots=2)[0].estimates(patch))
+def test_a_visit_keeps_the_price_at_which_it_was_decided() -> None:
+    """Until nothing else can be started: then what is left here is free."""
+    pilot, (patch, _) = by_hand("p", "q")
+    here = replace(whole(patch), entered=True)
+    for rate in (1e-6, 10.0):
+        pilot.moved(whole(patch), PLENTY, rate)
+        choice = pilot.hole(here, PLENTY, inside=True)
+        assert choice.rate == rate
+        assert (choice.name is None) == (rate == 10.0)
+    last = replace(PLENTY, seconds=FAST.enter, squares=())
+    assert pilot.hole(here, last, inside=True).name is not None
+
+
+def test_a_visit_that_nobody_decided_has_the_price_of_now() -> None:
+    pilot, (patch, _) = by_hand("p", "q")
+    asked = pilot.hole(whole(patch), SCARCE, inside=False)
+    pilot.moved(whole(patch), SCARCE, None)
+    inside = pilot.hole(replace(whole(patch), entered=True), SCARCE, inside=True)
+    assert inside.rate == pytest.approx(asked.rate)
+    assert inside.rate > 0.0
 
 
 def test_scores_of_a_fault_do_not_stay_learned() -> None:
+    """It knows what one knows who was never told what was taken meanwhile."""
     fault, plain = (2000.0, 4500.0), GoodBelow(6.0)
     microscope = simulator(3, squares=16, faults=[fault], delay=45.0)
-    pilot = CoafPilot(microscope.timing, reward=plain, columns=microscope.feature_names)
-    session = collect(microscope, pilot, hours=1.6, reward=plain, explore=0.0)
-    assert session.alarms, "the fault was seen"
-    during = [r["hole"] for r in session.exposures() if fault[0] <= r["clock"] < fault[1]]
-    learned = set(pilot._rows)
-    assert len(learned & set(during)) <= 0.1 * len(during)
-    assert len(learned) > 100
+    engine = drive(microscope, "coaf", hours=1.6, reward=plain)
+    assert engine.guard.alarms, "the fault was seen"
+    pilot = engine.pilot
+    assert isinstance(pilot, CoafPilot)
+    shots = {hole: engine.guard.quarantined(f"{hole} shot 0") for hole, _ in engine.learning.values}
+    assert learned(pilot) == sum(not held for held in shots.values()) > 100
+    during = {
+        hole for hole in shots if fault[0] <= engine.learning.score((hole, 0)).exposed_at < fault[1]
+    }
+    assert sum(not shots[hole] for hole in during) <= 0.1 * len(during)
 
 
 def test_the_waiting_time_is_counted_in_holes() -> None:
     for shots in (1, 3):
         pilot, (patch, *_) = by_hand("p", shots=shots, holes=8)
         names = expose(pilot, patch, 5)
-        pilot.scored(names[1], 0, 1.0)
-        assert pilot.policy.lag == 3, "three more were taken before it came"
+        each = FAST.hole(shots)
+        pilot.scored([Scored(names[0], shots - 1, 1.0, waited=2.5 * each)])
+        assert pilot.policy.lag == (3 if shots == 1 else 0), "by the first shot of each hole"
+        pilot.scored([Scored(names[1], 0, 1.0, waited=2.5 * each)])
+        assert pilot.policy.lag == 3, "three more are taken before it comes"
+
+
+def test_what_is_planned_blindly_counts_on_no_score() -> None:
+    """To be free to stop after a score is worth something; who plans a whole list is not."""
+    pilot = CoafPilot(FAST, reward=GOOD, columns=("ice", "neighbours"))
+    patch = Patch("p", "s", tuple(Hole(f"h{k}", k, 0.0) for k in range(20)), 0, 0)
+    pilot.saw([Square("s", 0.0, 0.0)])
+    pilot.opened(Survey("s", (patch,), {"p": np.full((20, 2), 0.15)}), FAST)
+    here = whole(patch)
+    open_ = replace(SCARCE, patches=(here,))
+    free, blind = (pilot.patch([here], replace(open_, blindly=b)).estimate for b in (False, True))
+    assert blind < free
+    assert pilot.policy.lag == 0
 
 
 def test_a_square_without_patches_is_learned_from() -> None:
     """Bright squares turned out empty; dark ones are opened next."""
     pilot, _ = by_hand("p", holes=20)
     squares = [Square(f"{k}", 0.0, 0.0, features=(-1.0 if k % 2 else 1.0,)) for k in range(12)]
-    pilot._atlas["s"] = Square("s", 0.0, 0.0, features=(-1.0,))
-    pilot.square(squares, PLENTY)
+    pilot.saw([Square("s", 0.0, 0.0, features=(-1.0,)), *squares])
     for square in squares[:6:2]:
-        pilot.opened(Survey(square.name, (), {}), 85.0)
+        pilot.opened(Survey(square.name, (), {}), FAST)
     choice = pilot.square(squares[6:], PLENTY)
     ranked = [name for name, _ in pilot.squares.ranking]
     assert {int(name) % 2 for name in ranked[:3]} == {1}
@@ -261,33 +275,43 @@ def test_a_square_without_patches_is_learned_from() -> None:
 
 def test_the_best_patch_is_looked_at_first() -> None:
     pilot = CoafPilot(FAST, reward=GOOD, columns=("ice", "neighbours"))
-    pilot.square([Square("s", 0.0, 0.0)], PLENTY)
+    pilot.saw([Square("s", 0.0, 0.0)])
     ice = {"thick": 0.8, "fine": 0.15, "wet": 0.5}
     patches = [
         Patch(name, "s", tuple(Hole(f"{name}{k}", k, 0.0) for k in range(15)), 0.0, 0.0)
         for name in ice
     ]
     features = {name: np.full((15, 2), ice[name]) for name in ice}
-    pilot.opened(Survey("s", tuple(patches), features), 85.0)
-    pilot.hole(patches[1], range(15), PLENTY)
-    pilot.left(patches[1])
-    choice = pilot.patch(patches, PLENTY)
+    pilot.opened(Survey("s", tuple(patches), features), FAST)
+    opens = tuple(whole(patch) for patch in patches)
+    choice = pilot.patch(opens, replace(PLENTY, patches=opens))
     assert choice.name == "fine"
     assert "more than its time is worth" in choice.why
-    busy = Left(seconds=2000.0, squares=50)
-    looked = pilot.patch(patches[:1], busy)
+    many = tuple(Square(f"{k}", 0.0, 0.0) for k in range(50))
+    busy = Left(seconds=2000.0, timing=FAST, squares=many, patches=opens)
+    looked = pilot.patch(opens[:1], busy)
     assert "less than its time is worth" in looked.why, "of a new square each has its reason"
-    assert pilot.hole(patches[0], range(15), busy).name is None
-    pilot.left(patches[0])
-    pilot.square([], busy)  # from here on, patches are returned to
-    none = pilot.patch(patches[:1], busy)
+    assert pilot.hole(opens[0], busy, inside=False).name is None
+    none = pilot.patch(opens[:1], replace(busy, returning=True))
     assert none.name is None
     assert "None of 1 patches pays for its time" in none.why
-    last = pilot.patch(patches[:1], Left(seconds=5000.0, squares=0))
-    assert last.name == "thick", "when the grid runs out, what was skipped returns"
+    end = Left(seconds=5000.0, timing=FAST, patches=opens[:1], returning=True)
+    assert pilot.patch(opens[:1], end).name == "thick", "when the grid runs out it returns"
 
 
 def test_when_no_square_is_left() -> None:
     pilot, _ = by_hand("p")
-    choice = pilot.square([], Left(100.0, 0))
+    choice = pilot.square([], Left(100.0, FAST))
     assert (choice.name, choice.why) == (None, "No square is left to open.")
+
+
+def test_a_design_may_be_given() -> None:
+    """One that looks at the last column alone; what it says of the others does not matter."""
+    design = Design(lambda rows: rows[:, -1:], lambda: Nested(1, effects=(0.5, 1.0)), "logistic")
+    pilot = CoafPilot(FAST, reward=GOOD, columns=("ice", "luck"), design=design)
+    patch = Patch("p", "s", tuple(Hole(f"h{k}", k, 0.0) for k in range(4)), 0.0, 0.0)
+    rows = np.array([[9.0, 0.0], [0.1, 0.0], [5.0, 1.0], [0.2, 1.0]])
+    pilot.opened(Survey("s", (patch,), {"p": rows}), FAST)
+    pilot.scored([Scored("h0", 0, 0.0), Scored("h2", 0, 1.0)])
+    found = pilot.estimates(patch)
+    assert found[0] == found[1] < found[2] == found[3]

@@ -36,6 +36,8 @@ class CoafPilot:
         What a score is worth: it says which belief suits, and at which cut.
     columns
         The names of the features that surveys bring.
+    design
+        What the belief is given and how it begins; what suits columns and reward unless given.
 
     Notes
     -----
@@ -46,9 +48,14 @@ class CoafPilot:
     """
 
     def __init__(
-        self, timing: Timing, *, reward: Reward, columns: Sequence[str] = HOLE_FEATURES
+        self,
+        timing: Timing,
+        *,
+        reward: Reward,
+        columns: Sequence[str] = HOLE_FEATURES,
+        design: Design | None = None,
     ) -> None:
-        self.design: Design = design_for(columns, reward)
+        self.design = design_for(columns, reward) if design is None else design
         self.policy = Stepwise(self.design.belief(), expect=self.design.typical(timing.latency()))
         self.squares = SquareChoice()
         self._known: dict[str, KnownPatch] = {}

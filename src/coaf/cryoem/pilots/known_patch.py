@@ -1,8 +1,7 @@
 """A patch of an opened square as a round, or what is in play of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from math import exp, log
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from coaf.bandit.problem import Round
 from coaf.cryoem.grid import Patch
 from coaf.cryoem.pilot import Open
 from coaf.cryoem.timing import Timing
-
-_STEP = 0.02
 
 
 @dataclass(slots=True)
@@ -51,18 +48,8 @@ class KnownPatch:
         )
 
     def left(self, here: Open, timing: Timing) -> Round:
-        """What is in play of it; made anew only when that, or the timing, has changed.
-
-        The timing is rounded, for what is kept must not depend on when it was asked for first.
-        """
-        seconds = {one.name: _rounded(getattr(timing, one.name)) for one in fields(timing)}
-        now = (here.rest, here.entered, *seconds.values())
+        """What is in play of it; made anew only when that, or the timing, has changed."""
+        now = (here.rest, here.entered, timing)
         if self._made is None or self._made[0] != now:
-            rounded = replace(timing, **seconds)
-            self._made = (now, self.round(rounded, here.rest, entered=here.entered))
+            self._made = (now, self.round(timing, here.rest, entered=here.entered))
         return self._made[1]
-
-
-def _rounded(seconds: float) -> float:
-    """To the next step of a ladder whose steps are 2 % apart."""
-    return exp(round(log(seconds) / _STEP) * _STEP) if seconds > 0.0 else 0.0
