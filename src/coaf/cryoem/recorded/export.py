@@ -35,7 +35,11 @@ def recording_of(engine: Engine, name: str) -> Recording:
     True
     """
     book, timing, settings = engine.book, engine.timing, engine.settings
-    known = {event.hole: event.known for event in engine.events if isinstance(event, Exposed)}
+    known = {
+        event.hole: {name: value for name, value in event.known.items() if value is not None}
+        for event in engine.events
+        if isinstance(event, Exposed)
+    }
     scores = [engine.learning.score(shot) for shot in engine.learning.values]
     opened = {name: entry for name, entry in book.squares.items() if entry.opened}
     return build_recording(

@@ -11,6 +11,7 @@ from coaf.bandit.arrays import number
 from coaf.cryoem.feedback import Delay
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
+from coaf.cryoem.pilots.catalogue import clairvoyant as best_plan
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
@@ -246,7 +247,7 @@ def replay(
         passes[name].append(one)
     result: dict[str, Any] = {
         "policies": {name: summarise(found) for name, found in passes.items()},
-        "yardsticks": _yardsticks(recording, worth, seconds),
+        "yardsticks": _yardsticks(recording, worth, settings),
         "data": _about(read, recording, worth, count, order, hours),
     }
     if out is not None:
@@ -259,7 +260,14 @@ def _one(shared: tuple[Recording, dict[str, Any]], name: str, number_: int) -> P
     return play_orders(recording, name, [number_], **settings)[0]
 
 
-def _yardsticks(recording: Recording, reward: Reward, seconds: Seconds) -> dict[str, float]:
+def _yardsticks(
+    recording: Recording, reward: Reward, settings: dict[str, Any]
+) -> dict[str, float]:
+    """What could have been had: in one pass, or free to choose in the time there is."""
+    seconds, hours = settings["seconds"], settings["hours"]
+    if settings["order"] == "free" and hours is not None:
+        grid = RecordedMicroscope(recording, seconds=seconds)
+        return {"clairvoyant": best_plan(grid, hours=hours, reward=reward).limit / hours}
     found = {"clairvoyant": HOUR * clairvoyant(recording, reward, seconds)}
     if "prediction" in recording.columns:
         asked = (recording, reward, "prediction", seconds)
