@@ -77,7 +77,7 @@ def recordings(draw: st.DrawFn) -> Recording:
         for hole in draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
         for patch, square in [lies_in[draw(st.sampled_from(sorted(lies_in)))]]
     ]
-    each = st.tuples(st.sampled_from([row.hole for row in holes]), st.integers(0, 10**9 - 1))
+    each = st.tuples(st.sampled_from([row.hole for row in holes]), st.integers(0, 10**18 - 1))
     shots = [
         ShotRow(hole, number, draw(_least(0.0)), _values(draw, described))
         for hole, number in draw(st.lists(each, max_size=5, unique=True))

@@ -82,6 +82,18 @@ def test_patches_can_be_taken_apart_and_put_together(held: Recording, luck: Any)
         assert repr(mixed.scores(i)) == repr(held.scores(held.holes.index(hole)))  # NaN == NaN
 
 
+@pytest.mark.parametrize("ctf", [100_000.0, 1e6, np.inf, np.nan])
+def test_a_fit_that_failed_is_none_however_it_is_told(ctf: float) -> None:
+    values = {**small().shots.values, "ctf": np.full(7, ctf)}
+    held = replace(small(), **shots_with(values=values))
+    assert held.failed == 7
+    assert held.scores(2)[0].ctf is None
+
+
+def test_it_says_what_it_is() -> None:
+    assert repr(small()) == "Recording('small': 7 shots of 5 holes in 3 patches)"
+
+
 def test_nothing_can_be_written_to() -> None:
     held = small()
     for array in (held.starts, held.x, held.known, held.shots.hole, held.shots.values["ctf"]):

@@ -20,7 +20,7 @@ from coaf.cryoem.recorded.columns import (
     impossible,
 )
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.reward import Reward
+from coaf.cryoem.reward import NO_FIT, Reward
 
 
 class Worth(NamedTuple):
@@ -51,7 +51,7 @@ class Shots:
     when : (m,)
         Seconds since the session began; NaN where not known.
     values : name -> (m,)
-        Columns; NaN where there is no value, as of a CTF fit that failed.
+        Columns; NaN where there is no value. A CTF of 100000 Å or more is a fit that failed, too.
     """
 
     hole: IntArray
@@ -63,7 +63,7 @@ class Shots:
         return len(self.hole)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recording:
     """The holes of a recorded grid, patch after patch, and their shots.
 
@@ -116,9 +116,14 @@ class Recording:
             raise RecordingError(f"seconds of recording {self.name!r}: {error}") from None
         self._check_holes()
         check_columns(self.described)
-        shape = (len(self.holes), len(self.columns))
-        self._settle("known", self.known, shape)
+        self._settle("known", self.known, (len(self.holes), len(self.columns)))
         self._check_shots()
+
+    def __repr__(self) -> str:
+        return (
+            f"Recording({self.name!r}: {len(self.shots)} shots of {len(self.holes)} holes in "
+            f"{len(self.patches)} patches)"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -201,27 +206,23 @@ class Recording:
         first = np.flatnonzero(np.diff(patch, prepend=-1))
         patches = patch[first].tolist()
         rows = [row for hole in holes for row in self.shots_of(hole)]
-        shots = self.shots
-        return Recording(
-            self.name,
-            tuple(self.holes[i] for i in holes),
-            np.append(first, len(holes)),
-            tuple(self.patches[p] for p in patches),
-            tuple(self.squares[p] for p in patches),
-            tuple(self.grids[p] for p in patches),
-            self.x[holes],
-            self.y[holes],
-            self.described,
-            self.known[holes],
-            Shots(
-                np.repeat(np.arange(len(holes)), self.counts[holes]),
-                shots.number[rows],
-                shots.when[rows],
-                {name: values[rows] for name, values in shots.values.items()},
-            ),
-            self.seconds,
-            self.provenance,
-            self.files,
+        shots = Shots(
+            np.repeat(np.arange(len(holes)), self.counts[holes]),
+            self.shots.number[rows],
+            self.shots.when[rows],
+            {name: values[rows] for name, values in self.shots.values.items()},
+        )
+        return replace(
+            self,
+            holes=tuple(self.holes[i] for i in holes),
+            starts=np.append(first, len(holes)),
+            patches=tuple(self.patches[p] for p in patches),
+            squares=tuple(self.squares[p] for p in patches),
+            grids=tuple(self.grids[p] for p in patches),
+            x=self.x[holes],
+            y=self.y[holes],
+            known=self.known[holes],
+            shots=shots,
         )
 
     def _score(self, row: int) -> Score:
@@ -287,7 +288,10 @@ class Recording:
             raise RecordingError(
                 f"shots of recording {self.name!r} must stand hole after hole, by number from 0 on"
             )
-        values = {name: _numbers(f"column {name!r}", shots.values[name], (m,)) for name in named}
+        given = {name: np.array(shots.values[name], dtype=np.float64) for name in named}
+        if "ctf" in given:
+            given["ctf"][given["ctf"] >= NO_FIT] = math.nan
+        values = {name: _numbers(f"column {name!r}", found, (m,)) for name, found in given.items()}
         when = _numbers("when", shots.when, (m,))
         for name, column in {"when": when, **values}.items():
             least = float(np.min(column, initial=np.inf, where=~np.isnan(column)))

@@ -62,7 +62,7 @@ class Line:
     def count(self, column: str) -> int:
         """A whole number from 0 on."""
         text = self.cells[column]
-        if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        if not (text.isascii() and text.isdecimal() and len(text) < 19):
             raise RecordingError(
                 f"{self.where(column)}: {text!r} is not a whole number from 0 on, such as 0 or 12"
             )

@@ -24,7 +24,7 @@ class _Grid(NamedTuple):
 
     @classmethod
     def of(cls, recording: Recording, reward: Reward, seconds: Seconds | None) -> "_Grid":
-        held, seconds = recording.playable(), seconds or recording.seconds
+        held, seconds = recording.playable(), (seconds or recording.seconds).checked()
         costs: FloatArray = seconds.expose + seconds.shot * (held.counts - 1).astype(np.float64)
         return cls(held, held.worth(reward).rewards, costs, seconds)
 
