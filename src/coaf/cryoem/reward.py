@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from coaf.bandit.arrays import number
+from coaf.bandit.beliefs.nested.nested import Family
 from coaf.cryoem.microscope import Score
 
 Failed = Literal["bad", "missing"]
-Family = Literal["logistic", "gaussian"]
+
 
 NO_FIT = 100_000.0  # what programs write for the resolution of a fit that they gave up
 

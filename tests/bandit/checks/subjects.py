@@ -44,7 +44,7 @@ from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.budget import Budget
 from coaf.bandit.rates.memory_root import MemoryRoot
-from coaf.bandit.rates.rate import Fixed, Rate, Renewal, RobbinsMonro, Score, Visit
+from coaf.bandit.rates.rate import Fixed, Rate, Renewal, RobbinsMonro, Scoring, Visit
 from coaf.bandit.rates.restarting import Restarting
 from coaf.bandit.select import best
 
@@ -255,7 +255,7 @@ class Halfway:
     def step(self, visit: Visit) -> float:
         return 0.5 * (self.before + visit.spent_reward / visit.spent_seconds)
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.rate
 
     def enter(self, visit: Visit, round: Round) -> None:

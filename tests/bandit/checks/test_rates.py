@@ -7,7 +7,7 @@ import pytest
 from bandit.checks.subjects import RATES, Halfway
 from coaf.bandit.checks import ContractError, check_rate
 from coaf.bandit.problem import Round
-from coaf.bandit.rates.rate import Fixed, Rate, Renewal, Score, Visit
+from coaf.bandit.rates.rate import Fixed, Rate, Renewal, Scoring, Visit
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -20,21 +20,21 @@ def test_a_users() -> None:
 
 
 class Nameless(Halfway):
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return "0.1"  # type: ignore[return-value]
 
 
 class Divides(Halfway):
     """Knows nothing before it has seen something."""
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.rate if self.rate else float("nan")
 
 
 class Counts(Halfway):
     """Moves when it is asked."""
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         self.rate += 1e-6
         return self.rate
 
@@ -42,7 +42,7 @@ class Counts(Halfway):
 class Notes(Halfway):
     """Says the same, and changes nevertheless."""
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         self.before += 1.0
         return self.rate
 

@@ -9,7 +9,7 @@ from coaf.bandit.arrays import number
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.memory_root import load_round, save_round, score_all
 from coaf.bandit.rates.price import price, worth_of
-from coaf.bandit.rates.rate import Score, Visit
+from coaf.bandit.rates.rate import Scoring, Visit
 from coaf.bandit.state import entry
 
 
@@ -83,7 +83,7 @@ class Budget:
             self.rounds = inf if rounds == inf else number("rounds", rounds, low=0.0)
         self.again, self.here = list(again), here
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         left = self.seconds
         known = [r for r in (*self.again, self.here) if r is not None and r.floor <= left]
         # The round here was drawn like any other: it is one more example of a typical one.

@@ -11,7 +11,7 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.dinkelbach import dinkelbach
-from coaf.bandit.rates.rate import Score, Visit
+from coaf.bandit.rates.rate import Scoring, Visit
 from coaf.bandit.select import WORK, best
 from coaf.bandit.state import decode, encode, entry
 
@@ -36,7 +36,7 @@ class MemoryRoot:
         self.initial = number("initial", initial)
         self.rounds: deque[Round] = deque(maxlen=self.size)
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return root(list(self.rounds), score, self.initial)
 
     def enter(self, visit: Visit, round: Round) -> None:
@@ -71,7 +71,7 @@ def load_round(state: Mapping[str, Any]) -> Round:
     return Round(**{name: decode(entry(state, name)) for name in _FIELDS}, parts=parts)
 
 
-def score_all(rounds: list[Round], score: Score) -> FloatArray:
+def score_all(rounds: list[Round], score: Scoring) -> FloatArray:
     """The estimates of every arm of every round: in one call, unless groups cannot be joined."""
     estimates = _score_parts(rounds, score)
     if any(r.parts is not None for r in rounds):
@@ -80,7 +80,7 @@ def score_all(rounds: list[Round], score: Score) -> FloatArray:
     return estimates
 
 
-def _score_parts(rounds: list[Round], score: Score) -> FloatArray:
+def _score_parts(rounds: list[Round], score: Scoring) -> FloatArray:
     labels = [r.groups for r in rounds]
     if all(groups is None for groups in labels):
         return score(np.concatenate([r.features for r in rounds]), None)
@@ -91,7 +91,7 @@ def _score_parts(rounds: list[Round], score: Score) -> FloatArray:
     return np.concatenate([score(r.features, r.groups) for r in rounds])
 
 
-def root(rounds: list[Round], score: Score, initial: float) -> float:
+def root(rounds: list[Round], score: Scoring, initial: float) -> float:
     """The rate at which `rounds` break even: the root of Σ_j min_A g(Γ, A, l_j, μ̂_j).
 
     It is found by Dinkelbach's method; in compiled code where arms are judged one by one.

@@ -22,7 +22,7 @@ MANY = 20  # visits executed otherwise, which an operator's corrections seldom a
 SAID = -1  # in place of a count, once the user was told
 
 # Features and groups -> the estimates that choose, as of today.
-Score = Callable[[FloatArray, Groups | None], FloatArray]
+Scoring = Callable[[FloatArray, Groups | None], FloatArray]
 
 
 def robbins_monro(rate: float, gap: float, floor: float, xi: float, bound: float) -> float:
@@ -116,7 +116,7 @@ def _executed(
 class Rate(Protocol):
     """What a second is worth, as learned from visits."""
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         """The rate for the next entry round; `score` gives estimates as of today."""
 
     def enter(self, visit: Visit, round: Round) -> None:
@@ -144,7 +144,7 @@ class Fixed:
     def __init__(self, rate: float) -> None:
         self.rate = number("rate", rate)
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.rate
 
     def enter(self, visit: Visit, round: Round) -> None:
@@ -201,7 +201,7 @@ class RobbinsMonro:
         self.elapsed_floor = 0.0
         self.most, self.least = self.n_max or 1.0, self.l_min or _FAR
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.rate
 
     def enter(self, visit: Visit, round: Round) -> None:
@@ -271,7 +271,7 @@ class Renewal:
         self.seconds = self._seconds_before = 0.0
         self._visits = self._otherwise = 0
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.reward / self.seconds if self.seconds > 0.0 else self.initial
 
     def enter(self, visit: Visit, round: Round) -> None:

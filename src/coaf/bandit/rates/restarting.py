@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from coaf.bandit.arrays import number
 from coaf.bandit.problem import Round
-from coaf.bandit.rates.rate import Score, Visit
+from coaf.bandit.rates.rate import Scoring, Visit
 from coaf.bandit.state import entry
 
 SLACK = 0.5  # standard deviations by which gaps may be off at no charge
@@ -94,7 +94,7 @@ class Restarting:
         """The time spent since the last restart."""
         return self._sums.seconds
 
-    def value(self, score: Score) -> float:
+    def value(self, score: Scoring) -> float:
         return self.reward / self.seconds if self.seconds > 0.0 else self.initial
 
     def enter(self, visit: Visit, round: Round) -> None:

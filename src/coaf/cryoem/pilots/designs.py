@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -88,7 +87,7 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
 
 def _unknown(columns: int, reward: Reward) -> Design:
     """Of columns that say nothing by their names all is learned, their units as well."""
-    family: Literal["logistic", "gaussian"] = reward.family
+    family = reward.family
 
     def shown(rows: FloatArray) -> FloatArray:
         return rows if columns else np.zeros((len(rows), 1))

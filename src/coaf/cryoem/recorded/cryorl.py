@@ -1,4 +1,4 @@
-"""CryoRL's two files: a list of holes with predictions, and a table with the truth."""
+"""CryoRL's two files: a list of holes with predictions, and a sheet with the truth."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
 from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.table import parse_number, read_text, records
+from coaf.cryoem.recorded.sheet import parse_number, read_text, records
 from coaf.cryoem.reward import NO_FIT
 
 LISTED = "*_by_hl.txt"

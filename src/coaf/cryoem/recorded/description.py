@@ -16,7 +16,7 @@ from coaf.cryoem.recorded.columns import (
 )
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.table import read_text
+from coaf.cryoem.recorded.sheet import read_text
 
 FORMAT = 1
 _KEYS = ("format", "name", "seconds", "columns", "provenance")
@@ -80,7 +80,7 @@ def _column(name: str, said: dict[str, Any]) -> Column:
 
 def _table(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise RecordingError(f"{where} is {value!r}; it must be a table, [{where}]")
+        raise RecordingError(f"{where} is {value!r}; it must be a sheet, [{where}]")
     return value
 
 

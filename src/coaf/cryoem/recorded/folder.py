@@ -14,7 +14,7 @@ from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
 from coaf.cryoem.recorded.columns import MEASURED, RESERVED, Column, RecordingError
 from coaf.cryoem.recorded.description import Description, description_text, read_description
 from coaf.cryoem.recorded.recording import Recording
-from coaf.cryoem.recorded.table import Line, Table, read_table
+from coaf.cryoem.recorded.sheet import Line, Sheet, read_sheet
 
 DESCRIPTION, HOLES, SHOTS = "recording.toml", "holes.csv", "shots.csv"
 _OF_HOLES = ("hole", "patch", "square", "grid", "x", "y")
@@ -25,8 +25,8 @@ def read_folder(folder: Path) -> Recording:
     """Read what `write_recording` wrote, or a person."""
     files = tuple(Path(folder) / name for name in (DESCRIPTION, HOLES, SHOTS))
     said = read_description(files[0])
-    holes = read_table(files[1], ("hole", "patch"))
-    shots = read_table(files[2], ("hole", "shot"))
+    holes = read_sheet(files[1], ("hole", "patch"))
+    shots = read_sheet(files[2], ("hole", "shot"))
     there = {
         **_further(holes, _OF_HOLES, said, ("before",)),
         **_further(shots, _OF_SHOTS, said, ("shot", "measured")),
@@ -54,14 +54,14 @@ def read_folder(folder: Path) -> Recording:
 
 
 def _further(
-    table: Table, reserved: Sequence[str], said: Description, roles: Sequence[str]
+    sheet: Sheet, reserved: Sequence[str], said: Description, roles: Sequence[str]
 ) -> dict[str, Column]:
-    """The columns of a table beside those that every recording has, and what they mean."""
+    """The columns of a sheet beside those that every recording has, and what they mean."""
     found = {}
-    for name in table.columns:
+    for name in sheet.columns:
         if name in reserved:
             continue
-        where = f"{table.path}, line 1, column {name!r}"
+        where = f"{sheet.path}, line 1, column {name!r}"
         told = said.columns.get(name) or MEASURED.get(name)
         if name in RESERVED:
             raise RecordingError(f"{where}: it belongs into {HOLES if 'shot' in roles else SHOTS}")
@@ -78,19 +78,19 @@ def _further(
     return found
 
 
-def _hole_rows(table: Table, columns: Sequence[str], name: str) -> list[HoleRow]:
-    if not table.lines:
-        raise RecordingError(f"{table.path} lists no holes")
+def _hole_rows(sheet: Sheet, columns: Sequence[str], name: str) -> list[HoleRow]:
+    if not sheet.lines:
+        raise RecordingError(f"{sheet.path} lists no holes")
     rows: dict[str, HoleRow] = {}
     lies_in: dict[tuple[str, str], tuple[str, Line]] = {}
-    placed = {"x", "y"} & set(table.columns)
+    placed = {"x", "y"} & set(sheet.columns)
     if len(placed) == 1:
-        raise RecordingError(f"{table.path}, line 1: there is only {placed.pop()} of x and y")
-    for line in table.lines:
+        raise RecordingError(f"{sheet.path}, line 1: there is only {placed.pop()} of x and y")
+    for line in sheet.lines:
         hole, patch = line.name("hole"), line.name("patch")
         # A level that is not there is one of its kind, called as what it lies in.
-        grid = line.name("grid") if "grid" in table.columns else name
-        square = line.name("square") if "square" in table.columns else grid
+        grid = line.name("grid") if "grid" in sheet.columns else name
+        square = line.name("square") if "square" in sheet.columns else grid
         if hole in rows:
             raise RecordingError(f"{line.where('hole')}: hole {hole!r} is there a second time")
         for what, which, level, above in (
@@ -109,9 +109,9 @@ def _hole_rows(table: Table, columns: Sequence[str], name: str) -> list[HoleRow]
     return list(rows.values())
 
 
-def _shot_rows(table: Table, columns: dict[str, Column], holes: set[str]) -> Iterable[ShotRow]:
+def _shot_rows(sheet: Sheet, columns: dict[str, Column], holes: set[str]) -> Iterable[ShotRow]:
     seen: dict[tuple[str, int], int] = {}
-    for line in table.lines:
+    for line in sheet.lines:
         hole, number = line.name("hole"), line.count("shot")
         if hole not in holes:
             raise RecordingError(f"{line.where('hole')}: {HOLES} has no hole {hole!r}")
@@ -121,7 +121,7 @@ def _shot_rows(table: Table, columns: dict[str, Column], holes: set[str]) -> Ite
                 f"{line.where('shot')}: shot {number} of hole {hole!r} is there a second time; "
                 f"line {first} has it"
             )
-        when = line.value("when") if "when" in table.columns else math.nan
+        when = line.value("when") if "when" in sheet.columns else math.nan
         values = {c: line.value(c, measured=told.role == "measured") for c, told in columns.items()}
         yield ShotRow(hole, number, when, values)
 

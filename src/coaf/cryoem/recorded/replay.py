@@ -260,9 +260,7 @@ def _one(shared: tuple[Recording, dict[str, Any]], name: str, number_: int) -> P
     return play_orders(recording, name, [number_], **settings)[0]
 
 
-def _yardsticks(
-    recording: Recording, reward: Reward, settings: dict[str, Any]
-) -> dict[str, float]:
+def _yardsticks(recording: Recording, reward: Reward, settings: dict[str, Any]) -> dict[str, float]:
     """What could have been had: in one pass, or free to choose in the time there is."""
     seconds, hours = settings["seconds"], settings["hours"]
     if settings["order"] == "free" and hours is not None:

@@ -1,4 +1,4 @@
-"""A table of text as people and programs write it: read so that what is wrong can be found."""
+"""A sheet of text as people and programs write it: read so that what is wrong can be found."""
 
 import csv
 import io
@@ -40,7 +40,7 @@ def parse_number(text: str, where: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a table."""
+    """A line of a sheet."""
 
     path: Path
     number: int
@@ -88,7 +88,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Sheet:
     """The lines of a file whose first line names the columns."""
 
     path: Path
@@ -96,7 +96,7 @@ class Table:
     lines: tuple[Line, ...]
 
 
-def read_table(path: Path, needed: Sequence[str]) -> Table:
+def read_sheet(path: Path, needed: Sequence[str]) -> Sheet:
     """Read a CSV that has at least the needed columns. Blank lines are passed over."""
     found = records(path)
     number, columns = next(found, (1, []))
@@ -113,7 +113,7 @@ def read_table(path: Path, needed: Sequence[str]) -> Table:
                 f"{len(columns)}: {', '.join(columns)}"
             )
         lines.append(Line(path, number, dict(zip(columns, cells, strict=True))))
-    return Table(path, tuple(columns), tuple(lines))
+    return Sheet(path, tuple(columns), tuple(lines))
 
 
 def records(path: Path) -> Iterator[tuple[int, list[str]]]:
