@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.feedback import Feedback
-from coaf.cryoem.reward import NO_FIT
 from coaf.cryoem.simulator.conditions import (
     Conditions,
     expected_resolution,

@@ -64,7 +64,7 @@ class Engine:
         self._waiting: list[str] = []  # patches of the square opened last, not looked at yet
         self._returning = False
         self._passed: set[str] = set()  # patches looked at in this pass of returning
-        self._entered = False  # whether any was entered in it
+        self._tried = False  # whether anything was tried in it
         self._failures = 0  # in a row
         self._alarms = 0  # of the guard that were told
         self._lost: set[tuple[str, int]] = set()
@@ -213,7 +213,7 @@ class Engine:
         match instruction.do:
             case "expose":
                 assert name is not None
-                known = self.book.hole(name)
+                known, self._tried = self.book.hole(name), True
                 known.tries += 1
                 self.book.mark(name, "told")
                 self._told = name
@@ -248,7 +248,7 @@ class Engine:
             self._returning = False
         else:
             if patch in self._passed or not self._returning:
-                self._passed, self._entered = set(), False
+                self._passed, self._tried = set(), False
             self._passed.add(patch)
             self._returning = True
 
@@ -275,7 +275,6 @@ class Engine:
             self._entry = {}
         self.at, self._heading, self._failures = event.patch, None, 0
         known.entered, known.open = True, None
-        self._entered = True
 
     def _exposed(self, name: str, time: float, seconds: float, shots: int | None) -> None:
         known = self.book.hole(name)
@@ -599,10 +598,10 @@ class Engine:
         return self._say("stop", why=choice.why or "Nothing is left that is worth its time.")
 
     def _back(self, left: Left) -> Instruction | None:
-        """To a patch with holes left: each once, and again if one was entered."""
+        """To a patch with holes left: each once, and again if a hole was tried meanwhile."""
         every = list(left.patches)
         new = [one for one in every if one.patch.name not in self._passed]
-        for offered in [new, every] if self._entered else [new]:
+        for offered in [new, every] if self._tried else [new]:
             if offered:
                 choice = self._patch(offered, left)
                 if choice.name is not None:
