@@ -298,3 +298,40 @@ def test_a_belief_that_fails_does_not_stop_it() -> None:
     policy.commit(decision)
     held.broken = False
     assert policy.decide(patch("c")).fault == ""
+
+
+def test_a_visit_for_which_there_is_time_enough_keeps_its_price() -> None:
+    """A second is worth nothing then, and the rest of the round is not judged by what one usually
+    is; in a policy restored in the middle of it as well.
+    """
+    policy = Stepwise(belief(), expect=[patch(f"{k}", x=3.0) for k in range(3)])
+    visits: list[Stepwise] = []
+    with policy.remaining(seconds=1e6, rounds=2.0):
+        entry = policy.decide(patch("a"))
+        assert entry.rate == 0.0
+    policy.commit(entry)
+    visits.append(policy)
+    visits.append(Stepwise.restore(json.loads(json.dumps(policy.state()))))
+    told = Stepwise(belief(), expect=[patch(f"{k}", x=3.0) for k in range(3)])
+    told.visit(entry.id, 0.0)
+    visits.append(told)
+    for one in visits:
+        assert one.rate > 0.0
+        follow = one.decide(rest(entry, 11, "a/1"))
+        assert follow.rate == 0.0
+        assert follow.chosen.any()
+
+
+def test_a_visit_begun_blindly_is_priced_once_rewards_have_a_size() -> None:
+    policy = Stepwise(Nested(1, family="gaussian", variances="fixed"))
+    entry = policy.decide(patch("a"))
+    assert entry.blind
+    policy.commit(entry)
+    policy.learn(entry, [0], [5.0])
+    assert not policy.blind
+    again = Stepwise.restore(json.loads(json.dumps(policy.state())))
+    old = policy.state()
+    old["visit"] = old["visit"][:2]  # as earlier releases wrote it
+    for one in (policy, again, Stepwise.restore(json.loads(json.dumps(old)))):
+        assert one.decide(rest(entry, 11, "a/1")).rate == pytest.approx(one.rate)
+        assert one.rate > 0.0

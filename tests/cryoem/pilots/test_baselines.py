@@ -1,6 +1,7 @@
 """Rules that people and programs follow, and the limit that nobody passes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,17 +12,20 @@ from hypothesis import strategies as st
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Left, Pilot
+from coaf.cryoem.pilot import Left, Open, Pilot, Scored
 from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
-from coaf.cryoem.pilots.catalogue import OTHERS, POLICIES, make_pilot, rivals
+from coaf.cryoem.pilots.catalogue import OTHERS, PILOTS, clairvoyant, pilot_for, rivals
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist, Thumb
 from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import collect
+from coaf.cryoem.session.events import Settings
 from coaf.cryoem.simulator.simulator import Simulator
-from coaf.cryoem.timing import Timing
+from coaf.cryoem.timing import FAST, Timing
 
-LEFT = Left(10_000.0, 3)
+LEFT = Left(10_000.0, FAST, squares=tuple(Square(f"t{k}", 0.0, 0.0) for k in range(3)))
+BACK = replace(LEFT, squares=(), returning=True)
 
 
 def patch(name: str, count: int, square: str = "s1") -> Patch:
@@ -36,15 +40,21 @@ def survey(square: str, levels: dict[str, Sequence[float]]) -> Survey:
     return Survey(square, patches, {p.name: X for p, X in zip(patches, rows, strict=True)})
 
 
-def taken(pilot: Pilot, one: Patch) -> list[str]:
+def opens(patches: Sequence[Patch]) -> tuple[Open, ...]:
+    """Patches of which nothing was taken."""
+    return tuple(Open(one, tuple(range(len(one.holes)))) for one in patches)
+
+
+def taken(pilot: Pilot, one: Patch, left: Left = LEFT) -> list[str]:
     """What a pilot takes of a patch, in its order."""
-    rest, names = list(range(len(one.holes))), []
+    rest = list(range(len(one.holes)))
+    names: list[str] = []
     while rest:
-        choice = pilot.hole(one, rest, LEFT)
+        choice = pilot.hole(Open(one, tuple(rest)), left, inside=bool(names))
         if choice.name is None:
             break
         names.append(choice.name)
-        pilot.exposed(choice.name, 6.0)
+        pilot.exposed(choice.name)
         rest.remove(next(i for i in rest if one.holes[i].name == choice.name))
     return names
 
@@ -53,85 +63,90 @@ def test_the_window_is_set_on_the_first_square_and_kept() -> None:
     pilot = IntensityWindow(0, (0.25, 0.75))
     first = survey("s1", {"a": [0.0, 1.0, 2.0, 3.0, 4.0]})
     other = survey("s2", {"a": [0.0, 0.9, 1.0, 3.0, 3.1, 100.0]})
-    pilot.opened(first, 80.0)
-    pilot.opened(other, 80.0)
+    pilot.opened(first, FAST)
+    pilot.opened(other, FAST)
     assert taken(pilot, first.patches[0]) == ["s1a-1", "s1a-2", "s1a-3"]
     assert taken(pilot, other.patches[0]) == ["s2a-2", "s2a-3"]
 
 
 def test_an_empty_first_square_sets_no_window() -> None:
     pilot = IntensityWindow(0, (0.25, 0.75))
-    pilot.opened(Survey("s0", (), {}), 80.0)
+    pilot.opened(Survey("s0", (), {}), FAST)
     second = survey("s1", {"a": [0.0, 1.0, 2.0, 3.0, 4.0]})
-    pilot.opened(second, 80.0)
+    pilot.opened(second, FAST)
     assert taken(pilot, second.patches[0]) == ["s1a-1", "s1a-2", "s1a-3"]
 
 
 def test_a_cut_takes_what_is_below_it_and_the_rest_when_nothing_else_is_left() -> None:
     pilot = FixedCut(0, 5.0)
     seen = survey("s1", {"a": [4.0, 6.0, 4.9, 5.0]})
-    pilot.opened(seen, 80.0)
+    pilot.opened(seen, FAST)
     assert taken(pilot, seen.patches[0]) == ["s1a-0", "s1a-2"]
     assert pilot.square((), LEFT).name is None
-    assert len(taken(pilot, seen.patches[0])) == 4
+    assert len(taken(pilot, seen.patches[0], BACK)) == 4
 
 
 def test_score_order_takes_the_best_first_and_leaves_for_better() -> None:
     pilot = ScoreOrder(0, scale=1.0, switch=2)
     seen = survey("s1", {"a": [3.0, 8.0, 8.0, 8.0], "b": [3.0, 3.0, 3.0, 3.0]})
-    pilot.opened(seen, 80.0)
-    assert pilot.patch(seen.patches, LEFT).name == "s1b"
+    pilot.opened(seen, FAST)
+    both = opens(seen.patches)
+    assert pilot.patch(both, LEFT).name == "s1b"
     # From the poorer patch it goes to the better one after the single good hole, not before.
-    assert taken(pilot, seen.patches[0]) == ["s1a-0"]
+    assert taken(pilot, seen.patches[0], replace(LEFT, patches=both)) == ["s1a-0"]
     # Of the better one it leaves nothing: what is left elsewhere is no better by a switch.
-    assert len(taken(pilot, seen.patches[1])) == 4
+    assert len(taken(pilot, seen.patches[1], replace(LEFT, patches=both))) == 4
+    # Nor does it leave for patches of squares that it has left.
+    pilot.opened(survey("s2", {"a": [8.0]}), FAST)
+    assert len(taken(pilot, seen.patches[0], replace(LEFT, patches=both))) == 4
 
 
 def test_score_order_leaves_a_square_that_falls_behind_the_others() -> None:
     pilot = ScoreOrder(0, scale=1.0, switch=2)
-    pilot.opened(survey("s1", {"a": [3.0, 3.0, 9.0, 9.0, 9.0, 9.0]}), 80.0)
+    pilot.opened(survey("s1", {"a": [3.0, 3.0, 9.0, 9.0, 9.0, 9.0]}), FAST)
     poor = survey("s2", {"a": [12.0] * 4})
-    pilot.opened(poor, 80.0)
-    assert pilot.patch(poor.patches, LEFT).name is None
-    assert pilot.patch(poor.patches, Left(1000.0, 0)).name == "s2a"
+    pilot.opened(poor, FAST)
+    assert pilot.patch(opens(poor.patches), LEFT).name is None
+    assert pilot.patch(opens(poor.patches), replace(LEFT, squares=())).name == "s2a"
 
 
 def person() -> tuple[Microscopist, Survey]:
     thumb = Thumb(tries=3, keep=0.5, run=2, enough=3, margin=0.0, window=(0.0, 1.0))
     pilot = Microscopist(0, thumb)
     seen = survey("s1", {"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "b": [1.0, 2.0, 9.0]})
-    pilot.opened(seen, 80.0)
+    pilot.opened(seen, FAST)
     return pilot, seen
+
+
+def tell(pilot: Pilot, hole: str, reward: float) -> None:
+    pilot.scored([Scored(hole, 0, reward)])
 
 
 def test_the_microscopist_leaves_a_patch_after_a_run_of_bad_ones() -> None:
     pilot, seen = person()
-    here = seen.patches[0]
-    names = [str(pilot.hole(here, [i], LEFT).name) for i in range(3)]
-    pilot.scored(names[0], 0, 0.0)
-    assert pilot.hole(here, [3], LEFT).name is not None
-    pilot.scored(names[1], 0, 0.0)
-    assert "none good" in pilot.hole(here, [3], LEFT).why
+    here = Open(seen.patches[0], (3,))
+    tell(pilot, "s1a-0", 0.0)
+    assert pilot.hole(here, LEFT, inside=True).name is not None
+    tell(pilot, "s1a-1", 0.0)
+    assert "none good" in pilot.hole(here, LEFT, inside=True).why
 
 
 def test_the_microscopist_judges_a_square_when_enough_is_seen() -> None:
     pilot, seen = person()
-    here = seen.patches[0]
-    names = [str(pilot.hole(here, [i], LEFT).name) for i in range(3)]
-    pilot.scored(names[0], 0, 1.0)
-    pilot.scored(names[1], 0, 0.0)
-    assert pilot.patch(seen.patches[1:], LEFT).name == "s1b"
-    pilot.scored(names[2], 0, 0.0)
-    assert "33%" in pilot.patch(seen.patches[1:], LEFT).why
+    other = opens(seen.patches[1:])
+    tell(pilot, "s1a-0", 1.0)
+    tell(pilot, "s1a-1", 0.0)
+    assert pilot.patch(other, LEFT).name == "s1b"
+    tell(pilot, "s1a-2", 0.0)
+    assert "33%" in pilot.patch(other, LEFT).why
+    assert pilot.patch(other, BACK).name == "s1b", "when returning anything is better than nothing"
 
 
 def test_the_microscopist_looks_for_more_of_what_was_good() -> None:
-    pilot, seen = person()
-    here = seen.patches[0]
-    names = [str(pilot.hole(here, [i], LEFT).name) for i in (1, 2, 3)]
-    for name in names:
+    pilot, _ = person()
+    for name in ("s1a-1", "s1a-2", "s1a-3"):
         pilot.sum = pilot.count = 0  # or the third would be no better than the mean
-        pilot.scored(name, 0, 1.0)
+        tell(pilot, name, 1.0)
     assert pilot.wanted(np.array([[1.0], [3.0], [9.0]])).tolist() == [False, True, False]
 
 
@@ -208,21 +223,43 @@ def test_knowing_all_beats_every_rule(simulator: Simulator, name: str) -> None:
 
 
 def test_the_clairvoyant_nearly_reaches_its_limit(simulator: Simulator) -> None:
-    pilot = make_pilot("clairvoyant", simulator, hours=1.5, reward=GoodBelow())
-    assert isinstance(pilot, Clairvoyant)
+    pilot = clairvoyant(simulator, hours=1.5, reward=GoodBelow())
     assert pilot.price > 0.0, "time is scarce here"
     session = collect(simulator.again(), pilot, hours=1.5, explore=0.0)
     # Times spread around what is expected, so it can be a little above as well.
     assert session.line()["good"] == pytest.approx(pilot.limit, rel=0.1)
 
 
-def test_policies_are_found_by_name(simulator: Simulator) -> None:
-    for name in POLICIES:
-        assert make_pilot(name, simulator, hours=1.0, reward=GoodBelow()) is not None
-    assert isinstance(make_pilot("take-all", simulator, hours=1.0, reward=GoodBelow()), TakeAll)
-    plain = Simulator(5, squares=2, pixels=False)
-    assert "fixed-cut" not in rivals(plain)
-    with pytest.raises(ValueError, match="prediction=True"):
-        make_pilot("fixed-cut", plain, hours=1.0, reward=GoodBelow())
+def test_pilots_are_found_by_name(simulator: Simulator) -> None:
+    columns = simulator.feature_names
+    made = {
+        name: pilot_for(Settings(pilot=name, columns=columns))
+        for name in PILOTS
+        if name != "clairvoyant"
+    }
+    assert len({type(pilot) for pilot in made.values()}) == len(made) - 1, "two are of the paper"
+    assert isinstance(made["take-all"], TakeAll)
+    assert rivals(columns) == list(OTHERS)
+    curious = pilot_for(Settings(pilot="take-all", explore=0.1, seed=7))
+    assert isinstance(curious, Exploring)
+    assert (curious.share, curious.seed) == (0.1, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fixed-cut", "policy fixed-cut goes by 'prediction', and the features are: ice, edge"),
+        ("best", "policy is 'best'; there are coaf, "),
+        ("clairvoyant", "the clairvoyant goes by the truth, which settings do not hold"),
+    ],
+)
+def test_what_there_is_no_pilot_for(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pilot_for(Settings(pilot=name, columns=("ice", "edge")))
+    assert "fixed-cut" not in rivals(("ice", "edge"))
+    assert "window" not in rivals(("prediction",))
+
+
+def test_a_window_is_two_quantiles_in_order() -> None:
     with pytest.raises(ValueError, match="two quantiles"):
         IntensityWindow(0, (0.9, 0.1))

@@ -77,10 +77,35 @@ def test_the_design_suits_what_there_is() -> None:
     assert by_prediction.target(1.7) == 1.0
     assert by_prediction.target(-0.2) == 0.0
     assert design_for(columns, Particles()).target(1.7) == 1.7
-    with pytest.raises(ValueError, match="features are spread, edge; give 'ice'"):
-        design_for(("spread", "edge"), GoodBelow(3.8))
-    with pytest.raises(ValueError, match="give 'ice', or 'prediction' and a cut"):
-        design_for(("prediction",), Particles())
+
+
+@pytest.mark.parametrize("units", [1.0, 1e4])
+def test_columns_of_any_name_are_learned_in_any_units(units: float) -> None:
+    """The first of two columns decides; 120 scores tell, by 0.4 between a low and a high value."""
+    rng = np.random.default_rng(2)
+    for reward in (GoodBelow(3.8), Particles()):
+        design = design_for(("glow", "luck"), reward)
+        belief = design.belief()
+        for k in range(12):
+            rows = rng.normal(size=(10, 2))
+            good = (rows[:, 0] > 0.0).astype(np.float64)
+            belief.learn(design.features(units * rows), good, np.array([["s", f"{k}"]] * 10))
+        low, high = belief.mean(design.features(units * np.array([[-1.0, 0.0], [1.0, 0.0]])))
+        assert high > low + 0.4
+
+
+def test_without_columns_the_patch_is_all_that_is_known() -> None:
+    for reward in (GoodBelow(3.8), Particles()):
+        design = design_for((), reward)
+        belief = design.belief()
+        X = design.features(np.zeros((6, 0)))
+        patch, other = (np.array([["s", name]] * 6) for name in ("good", "bad"))
+        before = belief.mean(X, patch)
+        belief.learn(X, np.ones(6), patch)
+        belief.learn(X, np.zeros(6), other)
+        good, bad = (belief.mean(X, of)[0] for of in (patch, other))
+        assert len(set(before.tolist())) == 1
+        assert good > bad + 0.2
 
 
 def test_ice_that_is_far_off_stays_finite() -> None:

@@ -1,20 +1,27 @@
-"""The loop between microscope and pilot: what is told when, and what is never begun."""
+"""Driving a microscope to the end: what is told when, what is never begun, what is outlived."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from coaf.cryoem.grid import Hole, Patch, Square
-from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.microscope import NotExposedError, Score, Survey
+from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import Rule, TakeAll
+from coaf.cryoem.pilots.catalogue import PILOTS
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.collect import GOOD, collect
+from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.timing import FAST
+from cryoem.driven import drive, instructed
 
 
 def grid(**settings: Any) -> Simulator:
@@ -32,17 +39,22 @@ class Diary(TakeAll):
         self.scores: list[tuple[str, float, float]] = []
         self.lefts: list[Left] = []
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        assert patch.name in self.features, "a square is told before its patches are asked about"
-        assert not {patch.holes[i].name for i in rest} & set(self.exposures)
-        self.lefts.append(left)
-        return super().hole(patch, rest, left)
+    def __deepcopy__(self, memo: object) -> "Diary":
+        return Diary(self.microscope)
 
-    def exposed(self, hole: str, seconds: float) -> None:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        patch = here.patch
+        assert patch.name in self.features, "a square is told before its patches are asked about"
+        assert not {patch.holes[i].name for i in here.rest} & set(self.exposures)
+        self.lefts.append(left)
+        return super().hole(here, left, inside=inside)
+
+    def exposed(self, hole: str) -> None:
         self.exposures[hole] = self.microscope.clock
 
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        self.scores.append((hole, self.microscope.clock, reward))
+    def scored(self, scores: Sequence[Scored]) -> None:
+        for one in scores:
+            self.scores.append((one.hole, self.microscope.clock, one.waited))
 
 
 def test_scores_are_told_once_and_not_before_they_arrive() -> None:
@@ -51,22 +63,122 @@ def test_scores_are_told_once_and_not_before_they_arrive() -> None:
     session = collect(microscope, pilot, hours=1.0, explore=0.0)
     assert len(pilot.scores) > 100
     assert len({hole for hole, _, _ in pilot.scores}) == len(pilot.scores)
-    for hole, told, _ in pilot.scores:
+    for hole, told, waited in pilot.scores:
         assert told >= pilot.exposures[hole] + 45.0
-    # What arrives after the end counts, and is not learned.
-    assert len(session.scores()) == len(pilot.exposures) > len(pilot.scores)
+        assert waited == pytest.approx(told - pilot.exposures[hole])
+    assert set(session.scores()) == {hole for hole, _, _ in pilot.scores}
 
 
-def test_nothing_is_begun_that_cannot_end_in_time() -> None:
+def test_after_the_end_nothing_waits() -> None:
+    """The clock stands still; what has no score by then is counted."""
+    microscope = grid(delay=300.0)
+    session = collect(microscope, "take-all", hours=1.0, explore=0.0)
+    last = [row for row in session.rows if row["event"] in ("open", "expose")][-1]
+    assert microscope.clock == last["clock"]
+    assert session.rows[-1]["event"] == "end"
+    assert session.rows[-1]["clock"] == microscope.clock
+    told = session.summary()
+    late = [row for row in session.exposures() if row["clock"] + 300.0 > microscope.clock]
+    assert told["unscored"] == len(late) == told["exposed"] - len(session.scores()) > 0
+    assert told["true_good"] >= told["good"]
+
+
+@pytest.mark.parametrize("pilot", [name for name in PILOTS if name != "clairvoyant"])
+def test_nothing_is_begun_that_cannot_end_in_time(pilot: str) -> None:
+    """As far as is known when it is begun: what it should take is less than what is left."""
+    microscope = grid(prediction=True, shots=2)
+    engine = drive(microscope, pilot, hours=0.7)
+    timing = microscope.timing
+    begun = Counter(one.do for _, one in instructed(engine))
+    assert min(begun["open square"], begun["go"]) > 0
+    assert begun["expose"] > 20
+    for time, one in instructed(engine):
+        more = {"go": 0.8 * timing.hole(2), "open square": 0.8 * timing.enter}.get(one.do, 0.0)
+        if one.do in ("open square", "go", "expose"):
+            assert time + one.seconds + more <= 0.7 * 3600.0
+    # The last exposure may be slow; but not another one is begun after it.
+    assert microscope.clock <= 0.7 * 3600.0 + 60.0
+
+
+def test_what_is_left_only_shrinks() -> None:
     microscope = grid()
     pilot = Diary(microscope)
     collect(microscope, pilot, hours=0.7, explore=0.0)
-    timing = microscope.timing
-    assert min(left.seconds for left in pilot.lefts) >= 0.8 * timing.expose
     seconds = [left.seconds for left in pilot.lefts]
     assert seconds == sorted(seconds, reverse=True)
-    # The last exposure may be slow; but not another one is begun after it.
-    assert microscope.clock - 3600.0 <= 0.7 * 3600.0 + 60.0
+    assert all(left.timing.square > 0.0 for left in pilot.lefts)
+
+
+def begun(hours: float, *, shots: int = 1, pilot: str = "take-all") -> tuple[Engine, Survey]:
+    """An engine that was told of a square with one patch of three holes, at 0 s."""
+    holes = tuple(Hole(f"h{k}", float(k), 0.0, shots=shots) for k in range(3))
+    survey = Survey("s", (Patch("p", "s", holes, 0.0, 0.0),), {"p": np.zeros((3, 0))})
+    engine = Engine()
+    engine.tell(ev.Started(id="1", time=0.0, settings=ev.Settings(pilot=pilot, hours=hours)))
+    return engine, survey
+
+
+@pytest.mark.parametrize("shots", [1, 3])
+def test_a_patch_is_gone_to_if_there_is_just_time(shots: int) -> None:
+    needed = FAST.enter + FAST.hole(shots)
+    for spare, do in ((1e-6, "go"), (-0.1, "leave")):
+        engine, survey = begun((needed + spare) / 3600.0, shots=shots)
+        engine.tell(ev.PatchOffered(id="2", time=0.0, survey=survey))
+        assert engine.next(0.0).do == do
+    assert engine.last is not None
+    assert engine.last.why == f"It would take {needed:.0f} s, and {needed - 0.1:.0f} s are left."
+    for spare, do in ((0.1, "expose"), (-0.1, "leave")):
+        engine, survey = begun((needed + spare) / 3600.0, shots=shots)
+        engine.tell(ev.PatchOffered(id="2", time=0.0, survey=survey))
+        engine.tell(ev.Moved(id="3", time=FAST.enter, patch="p", seconds=FAST.enter))
+        assert engine.next(FAST.enter).do == do
+
+
+def test_times_are_shared_between_the_steps_of_opening_and_entering() -> None:
+    """A first measurement counts one against five: twice the usual makes all of its steps 7/6."""
+    engine, survey = begun(1.0, shots=3)
+    engine.tell(ev.SquareOpened(id="2", time=170.0, survey=survey, seconds=2.0 * FAST.square))
+    engine.tell(ev.Moved(id="3", time=300.0, patch="p", seconds=2.0 * FAST.enter))
+    learned = engine.timing
+    for level in ("stage", "height", "image", "move", "focus"):
+        assert getattr(learned, level) == pytest.approx(7.0 / 6.0 * getattr(FAST, level))
+    assert learned.expose == FAST.expose, "a move says nothing of an exposure"
+    seconds = 2.0 * FAST.expose + 2.0 * FAST.shot
+    engine.tell(ev.Exposed(id="4", time=320.0, hole="h0", seconds=seconds))
+    assert engine.timing.expose == pytest.approx(7.0 / 6.0 * FAST.expose), "of a single shot"
+    assert engine.timing.shot == FAST.shot
+
+
+def test_times_are_learned_from_a_whole_session() -> None:
+    """Of holes of three shots, too: to 20 % for exposures, 40 % for entries, which vary more."""
+    microscope = grid(shots=3)
+    engine, usual = drive(microscope, "take-all", hours=1.0), microscope.timing
+    assert engine.timing != usual
+    assert engine.timing.expose == pytest.approx(usual.expose, rel=0.2)
+    assert engine.timing.enter == pytest.approx(usual.enter, rel=0.4)
+
+
+def test_a_score_is_learned_once() -> None:
+    engine, survey = begun(1.0, shots=2)
+    engine.tell(ev.SquareOpened(id="2", time=85.0, survey=survey))
+    engine.tell(ev.Exposed(id="3", time=150.0, hole="h0"))
+
+    def refused(shot: int, ctf: float, hole: str = "h0") -> list[str]:
+        notes, count = len(engine.notes), len(engine.events)
+        told = ev.ScoreCame(
+            id=f"score {count}", time=160.0, hole=hole, shot=shot, values={"ctf": ctf}
+        )
+        engine.tell(told)
+        return [note.why for note in engine.notes[notes:]]
+
+    assert refused(1, 3.0) == []
+    assert refused(1, 3.0) == [], "the same again says nothing new"
+    assert refused(1, 9.0) == ["a second score of shot 1; if it is right, correct the first"]
+    assert refused(2, 3.0) == ["a score of shot 2, which was not taken in this session"]
+    assert refused(0, 3.0, "h1") == ["a score of shot 0, which was not taken in this session"]
+    assert list(engine.learning.values) == [("h0", 1)]
+    with pytest.raises(ValueError, match="there is no hole 'elsewhere'"):
+        refused(0, 3.0, "elsewhere")
 
 
 def test_a_day_is_the_same_again() -> None:
@@ -92,16 +204,43 @@ def test_skipped_patches_are_returned_to_when_no_square_is_left() -> None:
     assert {row["patch"] for row in session.exposures()} <= skipped
 
 
+class Fickle(Late):
+    """Wants to go everywhere, and once it is there wants nothing."""
+
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        return Choice(None if inside else here.patch.holes[here.rest[0]].name, "no")
+
+
+def test_nobody_returns_for_ever_to_take_nothing() -> None:
+    engine = drive(grid(squares=2), lambda settings: Fickle(), hours=20.0)
+    gone = Counter(one.name for _, one in instructed(engine) if one.do == "go")
+    assert set(gone) == set(engine.book.patches)
+    assert max(gone.values()) <= 2, "when its square was opened, and when nothing else was left"
+
+
+@pytest.mark.parametrize("policy", ["coaf", "take-all", "microscopist"])
+def test_with_much_time_nothing_is_left_on_a_small_grid(policy: str) -> None:
+    """Each patch is gone to a few times at most, and never in vain."""
+    engine = drive(grid(squares=2, prediction=True), policy, hours=10.0)
+    assert not any(engine.book.open(name).rest for name in engine.book.patches)
+    told = [one for _, one in instructed(engine) if one.do in ("go", "expose", "leave")]
+    gone = Counter(one.name for one in told if one.do == "go")
+    assert max(gone.values()) <= 4
+    for one, then in pairwise(told):
+        assert one.do != "go" or then.do == "expose"
+
+
 class Never(Late):
     """Wants nothing at all."""
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         return Choice(None, "no")
 
 
 def test_a_pilot_that_wants_nothing_ends() -> None:
     session = collect(grid(), Never(), hours=1.0, explore=0.0)
     assert session.summary()["exposed"] == 0
+    assert session.summary()["squares"] == 4, "a microscope that stands idle collects nothing"
     assert session.summary()["good_per_hour"] == 0.0
 
 
@@ -162,42 +301,66 @@ class Sure(Rule):
     def __init__(self, simulator: Simulator, reward: GoodBelow) -> None:
         super().__init__()
         self.simulator, self.reward = simulator, reward
-        self.learned: dict[str, float] = {}
-        self.forgot: list[str] = []
+        self.learned: list[Scored] = []
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        good = [i for i in rest if self._truth(patch.holes[i].name) > 0.0]
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        holes = here.patch.holes
+        good = [i for i in here.rest if self._truth(holes[i].name) > 0.0]
         if not good:
             return Choice(None, "none is good")
-        return Choice(patch.holes[good[0]].name, "good", estimate=0.9)
+        return Choice(holes[good[0]].name, "good", estimate=0.9)
 
     def _truth(self, hole: str) -> float:
         return self.simulator.first_visit(self.reward, hole)
 
-    def scored(self, hole: str, shot: int, reward: float) -> None:
-        self.learned[hole] = reward
-
-    def unlearn(self, holes: Sequence[str]) -> None:
-        self.forgot += holes
-        for hole in holes:
-            del self.learned[hole]
+    def scored(self, scores: Sequence[Scored]) -> None:
+        self.learned += scores
 
 
 def test_a_fault_is_raised_and_nothing_of_it_stays_learned() -> None:
+    """The pilot knows what one knows who was told all but the scores that are held back."""
     fault = (3000.0, 7000.0)
     plain = GoodBelow(6.0)
     microscope = grid(squares=16, faults=[fault], delay=45.0)
-    pilot = Sure(microscope.again(), plain)
-    session = collect(microscope, pilot, hours=4.0, reward=plain, explore=0.01)
-    kinds = [(alarm.kind, alarm.until is None) for alarm in session.alarms]
+    made: list[Sure] = []
+
+    def make(settings: ev.Settings) -> Sure:
+        made.append(Sure(microscope.again(), plain))
+        return made[-1]
+
+    engine = drive(microscope, make, hours=4.0, reward=plain)
+    kinds = [(alarm.kind, alarm.until is None) for alarm in engine.guard.alarms]
     assert kinds == [("fault", False)]
-    during = {row["hole"] for row in session.exposures() if fault[0] <= row["clock"] < fault[1]}
-    assert pilot.forgot, "what was learned before the alarm is taken back"
-    assert len(during & set(pilot.learned)) <= 0.05 * len(during)
-    after = {row["hole"] for row in session.exposures() if row["clock"] > fault[1] + 600.0}
-    assert len(after & set(pilot.learned)) >= 0.8 * len(after), "learning goes on"
-    assert session.summary()["held_back"] > 0
-    assert any(row["event"] == "all clear" for row in session.rows)
+    assert len(made) > 1, "what was learned before the alarm is taken back"
+    values = engine.learning.values
+    came = [e for e in engine.events if isinstance(e, ev.ScoreCame) and (e.hole, 0) in values]
+    free = [e for e in came if not engine.guard.quarantined(f"{e.hole} shot 0")]
+    when = {e.hole: e.time for e in engine.events if isinstance(e, ev.Exposed)}
+    due = [
+        Scored(e.hole, 0, float((e.values["ctf"] or 99.0) < 6.0), e.time - when[e.hole])
+        for e in free
+    ]
+    assert made[-1].learned == due
+    during = {hole for hole, time in when.items() if fault[0] <= time < fault[1]}
+    learned = {one.hole for one in made[-1].learned}
+    assert len(during & learned) <= 0.05 * len(during)
+    after = {hole for hole, time in when.items() if time > fault[1] + 600.0}
+    assert len(after & learned) >= 0.8 * len(after), "learning goes on"
+    told = [note.what for note in engine.notes]
+    assert told.index("alarm") < told.index("held back") < told.index("all clear")
+    assert [one.do for _, one in instructed(engine)].count("alarm") == 1, "a person is called"
+
+
+def test_the_rows_tell_of_a_fault() -> None:
+    fault, plain = (3000.0, 7000.0), GoodBelow(6.0)
+    microscope = grid(squares=16, faults=[fault], delay=45.0)
+    session = collect(microscope, Sure(microscope.again(), plain), hours=4.0, reward=plain)
+    assert [alarm.kind for alarm in session.alarms] == ["fault"]
+    told = session.summary()
+    assert told["alarms"] == 1
+    assert told["held_back"] > 0
+    events = [row["event"] for row in session.rows]
+    assert events.index("alarm") < events.index("all clear")
 
 
 def test_without_a_fault_there_is_no_alarm() -> None:
@@ -227,7 +390,12 @@ def test_a_score_that_cannot_be_is_counted_and_not_learned() -> None:
 
 
 class Wrong(TakeAll):
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        return Choice("elsewhere")
+
+
+class WrongPatch(TakeAll):
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         return Choice("elsewhere")
 
 
@@ -239,6 +407,8 @@ class WrongSquare(TakeAll):
 def test_what_was_not_offered_is_refused() -> None:
     with pytest.raises(ValueError, match="hole 'elsewhere', which it was not offered"):
         collect(grid(), Wrong(), explore=0.0)
+    with pytest.raises(ValueError, match="patch 'elsewhere', which it was not offered"):
+        collect(grid(), WrongPatch(), explore=0.0)
     with pytest.raises(ValueError, match="square 'elsewhere', which it was not offered"):
         collect(grid(), WrongSquare(), explore=0.0)
     with pytest.raises(ValueError, match="policy is 'best'; there are coaf"):
@@ -273,20 +443,39 @@ def test_several_shots_are_each_scored_and_their_sum_counts() -> None:
         assert got == pytest.approx(session.truth[hole])
 
 
-def test_maintenance_is_not_taken_for_a_slow_stage() -> None:
-    class Clocked(Diary):
-        slowest = 0.0
+class Interrupted(Simulator):
+    """Is refilled in the middle of every tenth exposure, for ten minutes."""
 
-        def exposed(self, hole: str, seconds: float) -> None:
-            super().exposed(hole, seconds)
-            self.slowest = max(self.slowest, seconds)
+    taken, refills = 0, 0.0
 
-    microscope = grid(squares=12)
-    pilot = Clocked(microscope)
-    session = collect(microscope, pilot, hours=8.0, explore=0.0)
+    @property
+    def upkeep(self) -> float:
+        return super().upkeep + self.refills
+
+    def expose(self, hole: Hole) -> float:
+        seconds, self.taken = super().expose(hole), self.taken + 1
+        if self.taken % 10:
+            return seconds
+        self.wait(600.0)
+        self.refills += 600.0
+        return seconds + 600.0
+
+
+@pytest.mark.parametrize("kind", [Simulator, Interrupted])
+def test_maintenance_is_not_taken_for_a_slow_stage(kind: type[Simulator]) -> None:
+    """Wherever it comes: the times that are learned are those of a session without any."""
+    microscope = kind(3, squares=12, pixels=False, delay="none", faults=())
+    session = collect(microscope, "take-all", hours=8.0, explore=0.0)
     kept = [row["seconds"] or 0.0 for row in session.rows if row["event"] == "upkeep"]
     assert sum(kept) == pytest.approx(microscope.upkeep)
-    assert max(kept) > 500.0 > pilot.slowest
+    slowest = max(row["seconds"] or 0.0 for row in session.exposures())
+    assert max(kept) > 500.0 > slowest
+    engine = drive(microscope.again(), "take-all", hours=8.0)
+    upkeep = [e.seconds for e in engine.events if isinstance(e, ev.Upkeep)]
+    assert upkeep == pytest.approx(kept)
+    took = [e.seconds for e in engine.events if isinstance(e, ev.Moved | ev.Exposed)]
+    assert max(took) < 500.0
+    assert engine.timing.expose == pytest.approx(FAST.expose, rel=0.2)
 
 
 def test_holes_have_estimates_when_their_square_is_open() -> None:
@@ -297,10 +486,11 @@ def test_holes_have_estimates_when_their_square_is_open() -> None:
 
 
 class Stuttering(Simulator):
-    """Tells every score twice, has a survey that fails, and a feature that is no number."""
+    """Scores every shot twice, has a survey that fails, and a feature that is no number."""
 
     def collect(self) -> list[Score]:
-        return [score for score in super().collect() for _ in range(2)]
+        twice = [(score, replace(score, ctf=2.5)) for score in super().collect()]
+        return [score for pair in twice for score in pair]
 
     def survey(self, square: str) -> Survey:
         survey = super().survey(square)
@@ -319,7 +509,88 @@ def test_a_session_outlives_bad_input() -> None:
     session = collect(microscope, "coaf", hours=1.0, explore=0.0)
     told = session.summary()
     assert told["exposed"] > 0
+    assert told["unscored"] == 0
     assert told["refused"] == told["exposed"], "of each score, the second"
+    failed = [row["why"] for row in session.rows if row["event"] == "failed"]
+    assert failed == ["The square failed: the image is black"]
     opened = [row["why"] for row in session.rows if row["event"] == "open"]
-    assert any("the image is black" in why for why in opened)
+    assert len(opened) == 2
     assert any("features that are no numbers: 1" in why for why in opened)
+
+
+class Shaky(Simulator):
+    """Its stage and its shutter fail now and then, some patches and holes always."""
+
+    tried: Counter[str]
+
+    def _fails(self, name: str) -> bool:
+        """Of a hundred names ten fail once and ten always; which is drawn from the name."""
+        self.tried[name] += 1
+        luck = sum(map(ord, name)) % 10
+        return luck == 0 or (luck == 1 and self.tried[name] == 1)
+
+    def move(self, patch: Patch) -> float:
+        seconds = super().move(patch)
+        if self._fails(patch.name):
+            raise OSError("the stage does not answer")
+        return seconds
+
+    def expose(self, hole: Hole) -> float:
+        if self._fails(hole.name):
+            raise NotExposedError("the column valve is closed")
+        return super().expose(hole)
+
+
+class Vague(Shaky):
+    """Nobody knows whether what failed was exposed."""
+
+    def expose(self, hole: Hole) -> float:
+        try:
+            return super().expose(hole)
+        except NotExposedError as error:
+            raise OSError(str(error)) from None
+
+
+@pytest.mark.parametrize("policy", ["take-all", "coaf", "microscopist"])
+@pytest.mark.parametrize("kind", [Shaky, Vague])
+def test_a_session_outlives_what_fails(kind: type[Shaky], policy: str) -> None:
+    """What failed before the beam was on is tried once more; what may have been taken, never."""
+    microscope = kind(2, squares=2, pixels=False, prediction=True, faults=(), delay="none")
+    microscope.tried = Counter()
+    session = collect(microscope, policy, hours=4.0, explore=0.0)
+    told = session.summary()
+    failed = [row for row in session.rows if row["event"] == "failed"]
+    assert told["failed"] == len(failed) > 10
+    assert told["exposed"] > 50
+    assert told["unscored"] == 0
+    again = 1 if kind is Vague else 2
+    patches = {p.name for s in session.surveys.values() for p in s.patches}
+    tries = {name: n for name, n in microscope.tried.items() if name not in patches}
+    assert max(tries.values()) == again
+    taken = [row["hole"] for row in session.exposures()]
+    assert len(set(taken)) == len(taken)
+    moves = Counter(row["patch"] for row in failed if row["patch"])
+    assert moves
+    assert max(moves.values()) <= 2, "a patch that cannot be reached is given up"
+    clock = [row["clock"] for row in session.rows]
+    assert all(a <= b for a, b in pairwise(clock))
+
+
+class Dead(Simulator):
+    """Nothing moves any more."""
+
+    def move(self, patch: Patch) -> float:
+        self.wait(10.0)
+        raise OSError("the stage does not answer")
+
+
+def test_a_microscope_that_fails_always_is_told_to_a_person_and_spared() -> None:
+    microscope = Dead(6, squares=1, pixels=False)
+    engine = drive(microscope, "take-all", hours=1.0)
+    told = [one.do for _, one in instructed(engine)]
+    assert told.count("alarm") == 1
+    first = told.index("alarm")
+    assert told[:first].count("go") == 3
+    assert told.count("go") > 5
+    assert told[first + 1 :: 2] == ["wait"] * len(told[first + 1 :: 2]), "tries are spaced"
+    assert told[-1] == "stop"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from math import inf, nan
@@ -10,7 +11,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
-from cryoem.session.hand import survey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +19,7 @@ from coaf.cryoem.images import Image
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.instructions import Instruction, Plan
+from cryoem.session.hand import survey
 
 NUMBERS = st.floats(1.0, 1e12) | st.integers(1, 10**6).map(float)
 
@@ -181,11 +182,8 @@ def test_a_wrong_entry_anywhere_is_a_value_error_at_worst(told: dict[str, Any]) 
     """Each entry in turn is something else, and the whole is read again or refused."""
     for path in places(told):
         for value in WRONG:
-            try:
+            with suppress(ValueError):
                 event = ev.from_json(put(told, path, value))
-            except ValueError as error:
-                assert len(str(error)) > 10
-            else:
                 assert ev.to_json(through(event)) == ev.to_json(event)
 
 

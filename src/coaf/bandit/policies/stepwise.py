@@ -115,7 +115,8 @@ class Stepwise(Policy):
         self.size = int(number("size", size, low=1))
         self.lag = int(number("lag", lag, low=0))
         self.remembered: deque[Round] = deque(map(_checked, expect), maxlen=self.size)
-        self._visit: tuple[int | str, float] | None = None  # the entry decision, and its rate
+        # The entry decision, its rate, and whether rewards had no size yet.
+        self._visit: tuple[int | str, float, bool] | None = None
         self._seconds, self._rounds = inf, inf
         self._again: list[Round] = []
         self._told = False  # whether `remain` was called since the last entry
@@ -159,7 +160,7 @@ class Stepwise(Policy):
 
         Follow-ups name it. A person may have gone there, or a decision that was written down.
         """
-        self._visit, self._told = (name, number("rate", rate)), False
+        self._visit, self._told = (name, number("rate", rate), self.blind), False
 
     def meet(self, rounds: Iterable[Round]) -> None:
         """Say which rounds were seen, whether or not they will be decided.
@@ -239,9 +240,9 @@ class Stepwise(Policy):
                 at = "nothing was entered yet" if self._visit is None else repr(self._visit[0])
                 raise ValueError(f"round.follows is {round.follows!r}, but the last entered: {at}")
             # What was entered while rewards had no size yet is priced once they have one.
-            groping = self._sizing is not None and self._visit[1] == 0.0
+            _, rate, groping = self._visit
             if not self._told and not groping:
-                return self._visit[1]
+                return rate
         if self.blind:
             return 0.0
         here = [] if round is None or self._is_again(_checked(round)) else [round]
@@ -308,7 +309,7 @@ class Stepwise(Policy):
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         spent = super()._spend(decision, executed, seconds)
         if decision.round.follows is None:
-            self._visit, self._told = (decision.id, decision.rate), False
+            self._visit, self._told = (decision.id, decision.rate, decision.blind), False
             if self._is_new(decision.round):
                 self.remembered.append(decision.round)
         return spent
@@ -330,7 +331,10 @@ class Stepwise(Policy):
         policy = cls(size=entry(state, "size"), lag=entry(state, "lag"), **shared)
         policy.remembered.extend(load_round(r) for r in entry(state, "rounds"))
         visit = entry(state, "visit")
-        policy._visit = None if visit is None else (visit[0], visit[1])
+        if visit is not None:
+            # States of earlier releases do not tell, and took every rate of 0 for a blind one.
+            groping = visit[2] if len(visit) > 2 else visit[1] == 0.0 and policy._sizing is not None
+            policy._visit = (visit[0], visit[1], groping)
         seconds, rounds = entry(state, "seconds left"), entry(state, "rounds left")
         policy._seconds = inf if seconds is None else seconds
         policy._rounds = inf if rounds is None else rounds
