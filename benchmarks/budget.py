@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from math import inf
@@ -24,8 +24,8 @@ from coaf.bandit.latency import Setup
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.budget import Budget
 from coaf.bandit.select import best
-from coaf.cryoem.grid import Patch, Square
-from coaf.cryoem.pilot import Choice, Left
+from coaf.cryoem.grid import Square
+from coaf.cryoem.pilot import Choice, Left, Open
 from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.session.collect import GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
@@ -49,13 +49,13 @@ class Endless(CoafPilot):
     """
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        return super().square(squares, Left(inf, left.squares))
+        return super().square(squares, replace(left, seconds=inf))
 
-    def patch(self, patches: Sequence[Patch], left: Left) -> Choice:
-        return super().patch(patches, Left(inf, left.squares))
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        return super().patch(patches, replace(left, seconds=inf))
 
-    def hole(self, patch: Patch, rest: Sequence[int], left: Left) -> Choice:
-        return super().hole(patch, rest, Left(inf, left.squares))
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        return super().hole(here, replace(left, seconds=inf), inside=inside)
 
 
 @dataclass(frozen=True)

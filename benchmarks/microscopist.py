@@ -19,8 +19,7 @@ import numpy as np
 
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder
-from coaf.cryoem.pilots.catalogue import make_pilot
-from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.catalogue import clairvoyant
 from coaf.cryoem.pilots.microscopist import THUMB, Microscopist, Thumb
 from coaf.cryoem.session.collect import GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
@@ -35,9 +34,7 @@ ICE, PREDICTION = 0, -1
 def grid(seed: int, regime: str) -> tuple[Simulator, float]:
     """A grid, and its limit."""
     simulator = Simulator(seed, regime=regime, squares=SQUARES, pixels=False, prediction=True)  # type: ignore[arg-type]
-    pilot = make_pilot("clairvoyant", simulator, hours=HOURS[regime], reward=GOOD)
-    assert isinstance(pilot, Clairvoyant)
-    return simulator, pilot.limit
+    return simulator, clairvoyant(simulator, hours=HOURS[regime], reward=GOOD).limit
 
 
 def window(setting: tuple[float, float]) -> Pilot:

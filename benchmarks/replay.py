@@ -2,14 +2,16 @@
 
     python benchmarks/replay.py [--data DIR] [--orders 100] [--ablations 40] [--grids 12]
 
-Writes docs/replay_results.md. DIR is a recorded grid, `../shared/data/cryorl-aldolase` unless
-given; without one, the simulated grids are all there is.
+Writes docs/replay_results.md, or what `--out` names. DIR is a recorded grid,
+`../shared/data/cryorl-aldolase` unless given; without one, the simulated grids are all there is.
 """
 
 import argparse
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,26 +21,31 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.index import Mean
+from coaf.bandit.latency import Latency
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.stepwise import Stepwise
+from coaf.bandit.problem import Round
 from coaf.bandit.rates.memory_root import MemoryRoot
+from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.pilots.designs import Design, design_for
+from coaf.cryoem.pilots.paper import WholePatch
 from coaf.cryoem.pilots.prediction import (
     CENTRE,
     DOUBT,
     EFFECTS,
     SPREAD,
     prediction_belief,
-    prediction_features,
-    typical_patches,
 )
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
-from coaf.cryoem.recorded.replay import HOUR, PLAYERS, Player, play_orders
+from coaf.cryoem.recorded.replay import Make, play_orders
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
-from coaf.cryoem.reward import GoodBelow
+from coaf.cryoem.reward import GoodBelow, parse_reward
+from coaf.cryoem.session.events import Settings
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.timing import HOUR
 
 RESULTS = Path(__file__).parents[1] / "docs" / "replay_results.md"
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cryorl-aldolase"
@@ -64,78 +71,96 @@ class Blind(Stepwise):
         pass
 
 
-def own_only(predicted: FloatArray, cut: float) -> FloatArray:
-    return prediction_features(predicted, cut)[:, :1]
+def designed(settings: Settings) -> Design:
+    """The design of all of it, for what is seen and rewarded here."""
+    return design_for(settings.columns, parse_reward(settings.reward))
 
 
-def _typical(cut: float, times: Seconds) -> Any:
-    return typical_patches(cut, times.latency())
+def piloted(settings: Settings, design: Design) -> CoafPilot:
+    reward = parse_reward(settings.reward)
+    return CoafPilot(settings.timing, reward=reward, columns=settings.columns, design=design)
 
 
-def _own(cut: float, times: Seconds) -> Stepwise:
+def nothing(latency: Latency) -> list[Round]:
+    """No rounds to expect."""
+    return []
+
+
+def no_typical(settings: Settings) -> CoafPilot:
+    return piloted(settings, replace(designed(settings), typical=nothing))
+
+
+def vague(settings: Settings) -> CoafPilot:
+    belief = partial(Nested, 2, scale=5.0)
+    return piloted(settings, replace(designed(settings), belief=belief, typical=nothing))
+
+
+def own_only(settings: Settings) -> CoafPilot:
     scale = (DOUBT * (SPREAD[0] + SPREAD[1]), DOUBT * SPREAD[2])
-    return Stepwise(Nested(1, centre=(CENTRE[0] + CENTRE[1], CENTRE[2]), scale=scale))
+    belief = partial(Nested, 1, centre=(CENTRE[0] + CENTRE[1], CENTRE[2]), scale=scale)
+    whole = designed(settings)
+
+    def own(rows: FloatArray) -> FloatArray:
+        return whole.features(rows)[:, :1]
+
+    return piloted(settings, replace(whole, features=own, belief=belief, typical=nothing))
 
 
-def _vague(cut: float, times: Seconds) -> Stepwise:
-    return Stepwise(Nested(2, scale=5.0))
+def grouped(settings: Settings, effects: tuple[float, ...]) -> CoafPilot:
+    scale = tuple(DOUBT * s for s in SPREAD)
+    belief = partial(Nested, 2, centre=CENTRE, scale=scale, effects=effects)
+    return piloted(settings, replace(designed(settings), belief=belief))
 
 
-def _no_typical(cut: float, times: Seconds) -> Stepwise:
-    return Stepwise(prediction_belief())
+def blind(settings: Settings) -> CoafPilot:
+    design = designed(settings)
+    pilot = piloted(settings, design)
+    pilot.policy = Blind(design.belief(), expect=design.typical(settings.timing.latency()))
+    return pilot
 
 
-def _nested(effects: tuple[float, ...]) -> Nested:
-    return Nested(2, centre=CENTRE, scale=tuple(DOUBT * s for s in SPREAD), effects=effects)
+def whole_subsets(settings: Settings, *, optimistic: bool) -> WholePatch:
+    index = None if optimistic else Mean()
+    policy = COAF(belief=prediction_belief(), index=index, rate=MemoryRoot())
+    return WholePatch(policy, designed(settings).features)
 
 
-def _patches_only(cut: float, times: Seconds) -> Stepwise:
-    return Stepwise(_nested(EFFECTS[1:]), expect=_typical(cut, times))
-
-
-def _no_groups(cut: float, times: Seconds) -> Stepwise:
-    return Stepwise(_nested(()), expect=_typical(cut, times))
-
-
-def _blind(cut: float, times: Seconds) -> Stepwise:
-    return Blind(prediction_belief(), expect=_typical(cut, times))
-
-
-def _whole(cut: float, times: Seconds) -> COAF:
-    return COAF(belief=prediction_belief(), index=Mean(), rate=MemoryRoot())
-
-
-def _optimistic(cut: float, times: Seconds) -> COAF:
-    return COAF(belief=prediction_belief(), rate=MemoryRoot())
-
-
-ABLATIONS: dict[str, Player] = {
-    "all of it": PLAYERS["coaf"],
-    "no typical patches to begin with": Player(prediction_features, _no_typical),
-    "nothing expected at all": Player(prediction_features, _vague),
-    "no average over the patch": Player(own_only, _own),
-    "no effects of squares": Player(prediction_features, _patches_only),
-    "no effects of squares and patches": Player(prediction_features, _no_groups),
-    "no value of the option to stop": Player(prediction_features, _blind),
-    "whole subsets, by means": Player(prediction_features, _whole),
-    "whole subsets, optimistic": Player(prediction_features, _optimistic),
+ABLATIONS: dict[str, str | Make] = {
+    "all of it": "coaf",
+    "no typical patches to begin with": no_typical,
+    "nothing expected at all": vague,
+    "no average over the patch": own_only,
+    "no effects of squares": partial(grouped, effects=EFFECTS[1:]),
+    "no effects of squares and patches": partial(grouped, effects=()),
+    "no value of the option to stop": blind,
+    "whole subsets, by means": partial(whole_subsets, optimistic=False),
+    "whole subsets, optimistic": partial(whole_subsets, optimistic=True),
 }
 
 
 def rates(
-    recording: Recording, player: Player, row: tuple[str, float, Seconds], delay: Any, orders: range
+    recording: Recording,
+    pilot: str | Make,
+    row: tuple[str, float, Seconds],
+    delay: Any,
+    orders: range,
 ) -> FloatArray:
-    _, cut, times = row
-    passes = play_orders(recording, player, orders, seed=0, cut=cut, times=times, delay=delay)
+    _, cut, seconds = row
+    asked: dict[str, Any] = {"reward": GoodBelow(cut), "seconds": seconds, "delay": delay}
+    passes = play_orders(recording, pilot, orders, seed=0, **asked)
     return np.array([HOUR * one.good / one.seconds for one in passes])
 
 
-def _task(task: tuple[Recording, Player, tuple[str, float, Seconds], Any, range]) -> FloatArray:
+def _task(
+    task: tuple[Recording, str | Make, tuple[str, float, Seconds], Any, range],
+) -> FloatArray:
     return rates(*task)
 
 
 def shown(values: FloatArray) -> str:
     digits = 1 if values.mean() > 100 else 2
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
     error = values.std(ddof=1) / len(values) ** 0.5
     return f"{values.mean():.{digits}f} ± {error:.{digits}f}"
 
@@ -150,8 +175,8 @@ Run = Callable[[list[Any]], list[FloatArray]]
 
 def real_part(recording: Recording, orders: int, ablations: int, run: Run) -> list[str]:
     names = ("take-all", "coaf-paper", "coaf-tuned", "coaf")
-    tasks = [
-        (recording, PLAYERS[name], row, "none", range(orders)) for row, name in product(ROWS, names)
+    tasks: list[Any] = [
+        (recording, name, row, "none", range(orders)) for row, name in product(ROWS, names)
     ]
     found = iter(run(tasks))
     rows = []
@@ -168,16 +193,15 @@ def real_part(recording: Recording, orders: int, ablations: int, run: Run) -> li
     heads += ["best fixed cut in hindsight", "calibrated oracle", "clairvoyant"]
     text = [f"Good micrographs per hour, {orders} orders, scores at once:\n", table(heads, rows)]
     tasks = [
-        (recording, player, row, "none", range(ablations))
-        for player, row in product(ABLATIONS.values(), ROWS)
+        (recording, pilot, row, "none", range(ablations))
+        for pilot, row in product(ABLATIONS.values(), ROWS)
     ]
     found = iter(run(tasks))
     rows = [[name, *(shown(next(found)) for _ in ROWS)] for name in ABLATIONS]
     text += [f"\nWithout a part of it, {ablations} orders:\n"]
     text += [table(["", *(row[0] for row in ROWS)], rows)]
     tasks = [
-        (recording, PLAYERS["coaf"], row, delay, range(ablations))
-        for delay, row in product(DELAYS, ROWS)
+        (recording, "coaf", row, delay, range(ablations)) for delay, row in product(DELAYS, ROWS)
     ]
     found = iter(run(tasks))
     rows = [[str(delay), *(shown(next(found)) for _ in ROWS)] for delay in DELAYS]
@@ -191,13 +215,13 @@ def simulated_part(grids: int, run: Run) -> list[str]:
         whole = record(Simulator(seed, pixels=False, prediction=True, delay="none"))
         some = np.random.default_rng(seed).permutation(len(whole.patches))[:80]
         recordings.append(whole.part(some.tolist()))
-    players = {"COAF as printed": PLAYERS["coaf-paper"], **ABLATIONS}
+    pilots: dict[str, str | Make] = {"COAF as printed": "coaf-paper", **ABLATIONS}
     tasks = [
-        (recording, player, row, "none", range(1))
-        for player, row, recording in product(players.values(), ROWS, recordings)
+        (recording, pilot, row, "none", range(1))
+        for pilot, row, recording in product(pilots.values(), ROWS, recordings)
     ]
-    found = np.array([one[0] for one in run(tasks)]).reshape(len(players), len(ROWS), grids)
-    base = found[list(players).index("all of it")]
+    found = np.array([one[0] for one in run(tasks)]).reshape(len(pilots), len(ROWS), grids)
+    base = found[list(pilots).index("all of it")]
     rows = [
         [
             name,
@@ -206,13 +230,15 @@ def simulated_part(grids: int, run: Run) -> list[str]:
                 for cell, b in zip(mine, base, strict=True)
             ),
         ]
-        for name, mine in zip(players, found, strict=True)
+        for name, mine in zip(pilots, found, strict=True)
     ]
     text = f"\n{grids} simulated grids of 80 patches; in brackets, the paired difference:\n"
     return [text, table(["", *(row[0] for row in ROWS)], rows)]
 
 
 def _difference(values: FloatArray) -> str:
+    if len(values) == 1:
+        return f"{values[0]:+.1f}"
     return f"{values.mean():+.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
 
 
@@ -222,6 +248,7 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=100)
     parser.add_argument("--ablations", type=int, default=40, help="Orders for the ablations.")
     parser.add_argument("--grids", type=int, default=12, help="Simulated grids.")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor() as pool:
@@ -231,8 +258,8 @@ def main() -> None:
             recording = read_recording(given.data)
             parts += real_part(recording, given.orders, given.ablations, run)
         parts += simulated_part(given.grids, run)
-    RESULTS.write_text("\n".join(parts) + "\n", encoding="utf-8")
-    print(RESULTS.read_text(encoding="utf-8"))
+    given.out.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    print(given.out.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.groups import Groups
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Decision, Round
 from coaf.cryoem.grid import Patch
@@ -18,7 +19,8 @@ class WholePatch(Rule):
     """The subset of a patch with the smallest gap, by a policy that decides rounds.
 
     What is in play of a patch is one round, decided when it is looked at; the holes chosen are
-    taken best first, whatever scores say meanwhile. Squares are opened in order.
+    taken best first, whatever scores say meanwhile. Squares are opened in order. Holes are grouped
+    by square and patch, for beliefs that know what these share.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ class WholePatch(Rule):
     def __init__(self, policy: COAF, prepare: Callable[[FloatArray], FloatArray]) -> None:
         super().__init__()
         self.policy, self.prepare = policy, prepare
-        self._where: dict[str, tuple[str, int]] = {}  # by hole: its patch, and its place there
+        self._where: dict[str, tuple[Patch, int]] = {}  # by hole: its patch, and its place there
         self._under_way: tuple[Open, Decision] | None = None
         self._taken: set[str] = set()  # during this visit
         self._visits = 0
@@ -39,7 +41,7 @@ class WholePatch(Rule):
     def opened(self, survey: Survey, timing: Timing) -> None:
         for patch in survey.patches:
             self.features[patch.name] = self.prepare(survey.features[patch.name])
-            self._where |= {hole.name: (patch.name, i) for i, hole in enumerate(patch.holes)}
+            self._where |= {hole.name: (patch, i) for i, hole in enumerate(patch.holes)}
 
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         if inside and self._under_way is not None:
@@ -61,6 +63,7 @@ class WholePatch(Rule):
             Round(
                 self.features[here.patch.name][list(here.rest)],
                 left.timing.latency(shots=shots, opens=False if here.entered else None),
+                groups=_groups([here.patch] * len(shots)),
                 key=f"{self._visits}/{here.patch.name}",
                 parts=np.array(shots),
             )
@@ -70,7 +73,8 @@ class WholePatch(Rule):
         belief = self.policy.belief
         assert belief is not None
         shots = np.array([hole.shots for hole in patch.holes])
-        found: FloatArray = shots * belief.mean(self.features[patch.name])
+        groups = _groups([patch] * len(shots))
+        found: FloatArray = shots * belief.mean(self.features[patch.name], groups)
         return found
 
     def moved(self, here: Open, left: Left, rate: float | None) -> None:
@@ -90,9 +94,14 @@ class WholePatch(Rule):
     def scored(self, scores: Sequence[Scored]) -> None:
         where = [self._where[score.hole] for score in scores]
         self.policy.absorb(
-            np.array([self.features[patch][i] for patch, i in where]),
+            np.array([self.features[patch.name][i] for patch, i in where]),
             [score.reward for score in scores],
+            _groups([patch for patch, _ in where]),
         )
+
+
+def _groups(patches: Sequence[Patch]) -> Groups:
+    return np.array([[patch.square, patch.name] for patch in patches])
 
 
 def paper_policy(*, scale: float) -> COAF:
