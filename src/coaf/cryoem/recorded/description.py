@@ -80,7 +80,7 @@ def _column(name: str, said: dict[str, Any]) -> Column:
 
 def _table(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise RecordingError(f"{where} is {value!r}; it must be a sheet, [{where}]")
+        raise RecordingError(f"{where} is {value!r}; it must be a table, [{where}]")
     return value
 
 
