@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.checks.microscope import check_microscope
-from coaf.cryoem.microscope import Score
+from coaf.cryoem.microscope import Rehearsal, Score
 from coaf.cryoem.recorded.columns import MEASURED
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.recording import Recording
@@ -110,3 +110,44 @@ def test_taking_all_needs_no_columns(recording: Recording) -> None:
     told = session.summary()
     assert told["exposed"] == len(recording.holes)
     assert told["good"] == recording.worth(GoodBelow(3.8)).rewards.sum()
+
+
+def test_it_can_be_played_again(recording: Recording) -> None:
+    """A session on it is compared with others, of which none is better than the clairvoyant."""
+    microscope = RecordedMicroscope(recording, delay=45.0)
+    assert isinstance(microscope, Rehearsal)
+    session = collect(microscope, "coaf", hours=1.0, explore=0.0)
+    assert microscope.clock > 0.0
+    again = microscope.again()
+    assert (again.clock, again.collect(), again.worth(GoodBelow(3.8))) == (0.0, [], {})
+    assert collect(again, "coaf", hours=1.0, explore=0.0).rows == session.rows
+    good = {row["policy"]: row["good"] for row in session.table()}
+    assert {"coaf", "take-all", "fixed-cut"} <= set(good)
+    assert max(good.values()) == good["clairvoyant"]
+    told = session.summary()
+    assert told["true_good"] >= told["good"]
+    assert told["unscored"] > 0, "those of the last 45 s"
+
+
+def test_what_holes_are_worth_is_the_sum_of_their_shots() -> None:
+    microscope, good = RecordedMicroscope(small()), GoodBelow(3.8)
+    assert [microscope.first_visit(good, hole) for hole in ("h1", "h2", "h3")] == [1.0, 2.0, 0.0]
+    assert microscope.peek("s1").patches == microscope.survey("s1").patches
+    assert microscope.worth(good) == {}
+    patch = microscope.peek("s1").patches[0]
+    microscope.move(patch)
+    microscope.expose(patch.holes[1])
+    assert microscope.worth(good) == {"h2": 2.0}
+
+
+def test_a_single_patch_may_be_shown() -> None:
+    """For its own survey; the others of its square stay closed."""
+    microscope = RecordedMicroscope(small())
+    survey = microscope.offer(1)
+    assert microscope.clock == 12.0
+    assert [(p.name, [h.name for h in p.holes]) for p in survey.patches] == [("p2", ["h3"])]
+    assert survey.features["p2"].tolist() == [[25.0]]
+    assert microscope.move(survey.patches[0]) == 50.0
+    assert microscope.expose(survey.patches[0].holes[0]) == 6.0
+    with pytest.raises(ValueError, match="square 's1' is not open; survey it before"):
+        microscope.move(microscope.peek("s1").patches[0])

@@ -1,21 +1,45 @@
 """Policies over a recorded grid: what is counted, and that nothing but the orders is random."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from coaf.bandit.policies.stepwise import Stepwise
-from coaf.cryoem.pilots.prediction import prediction_belief, prediction_features
+from coaf.bandit.beliefs.nested.nested import Nested
+from coaf.bandit.latency import Setup
+from coaf.bandit.policies.policy import Policy
+from coaf.bandit.problem import Round
+from coaf.cryoem.pilot import Pilot
+from coaf.cryoem.pilots.catalogue import pilot_for
+from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.pilots.paper import paper_features, paper_policy
 from coaf.cryoem.recorded.columns import RecordingError
+from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
-from coaf.cryoem.recorded.replay import PLAYERS, Pass, Player, play, play_orders, replay, summarise
+from coaf.cryoem.recorded.replay import (
+    PLAYED,
+    Pass,
+    curve,
+    orders_of,
+    play,
+    play_orders,
+    recorded_order,
+    replay,
+    summarise,
+)
 from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.session.events import Settings
+from coaf.cryoem.simulator.record import record
+from coaf.cryoem.simulator.simulator import Simulator
+from cryoem.recorded.recordings import small
 from outside import DATA
 
+GOOD = GoodBelow(3.8)
 ALDOLASE = DATA / "cryorl-aldolase"
 
 
@@ -54,8 +78,8 @@ def real() -> Recording:
 
 
 def test_taking_all_is_the_ratio_by_hand(recording: Recording) -> None:
-    times = Seconds(10.0, 50.0, 6.0)
-    found = play(recording, PLAYERS["take-all"], range(12), cut=4.0, times=times)
+    seconds = Seconds(10.0, 50.0, 6.0)
+    found = play(recording, "take-all", range(12), reward=GoodBelow(4.0), seconds=seconds)
     n = len(recording.holes)
     good = int((recording.shots.values["ctf"] < 4.0).sum())  # NaN is not
     assert found[:2] == (good, n)
@@ -63,23 +87,58 @@ def test_taking_all_is_the_ratio_by_hand(recording: Recording) -> None:
     assert summarise([found])["good_per_hour"] == pytest.approx(good / found.seconds * 3600.0)
 
 
+def by_hand(recording: Recording, policy: Policy, order: list[int]) -> Pass:
+    """Whole subsets of patches by a policy that is told every score at once."""
+    worth, told = recording.worth(GOOD).rewards, recording.column("prediction")
+    seconds, gains, clock = recording.seconds, [], 0.0
+    for patch in order:
+        rows = np.arange(recording.starts[patch], recording.starts[patch + 1])
+        features = paper_features(told[rows, None], columns=("prediction",))
+        decision = policy.decide(Round(features, Setup(*seconds[:3])))
+        clock += seconds.survey
+        taken = decision.arms[np.argsort(-decision.estimates[decision.arms], kind="stable")]
+        clock += seconds.move if len(taken) else 0.0
+        for arm in taken.tolist():
+            clock += seconds.expose
+            gains.append((clock, float(worth[rows[arm]])))
+        policy.commit(decision)
+        policy.learn(decision, taken, worth[rows[taken]])
+    return Pass(sum(gain for _, gain in gains), len(gains), clock, tuple(gains))
+
+
+@pytest.mark.parametrize(("name", "scale"), [("coaf-paper", 1.0), ("coaf-tuned", 0.1)])
+def test_the_paper_s_policy_is_played_as_by_hand(
+    recording: Recording, name: str, scale: float
+) -> None:
+    for number in range(3):
+        order = orders_of(recording, "random", 0, number)
+        assert order is not None
+        found = play(recording, name, order, reward=GOOD)
+        due = by_hand(recording, paper_policy(scale=scale), order)
+        assert found[:2] == due[:2]
+        assert found.seconds == pytest.approx(due.seconds)
+        assert np.array(found.gains) == pytest.approx(np.array(due.gains))
+
+
 def test_what_is_printed(folder: Path, recording: Recording) -> None:
     seen: list[tuple[int, int]] = []
+    names = ["coaf", "coaf-paper", "coaf-tuned", "take-all", "fixed-cut", "score-order"]
     found = replay(
-        folder, policies=list(PLAYERS), orders=3, workers=1, progress=lambda *at: seen.append(at)
+        folder, policies=names, orders=3, workers=1, progress=lambda *at: seen.append(at)
     )
-    assert seen == [(k + 1, 12) for k in range(12)]
-    assert list(found["policies"]) == list(PLAYERS)
+    assert seen == [(k + 1, 18) for k in range(18)]
+    assert list(found["policies"]) == names
     for told in found["policies"].values():
         assert {"good_per_hour", "good", "exposed", "hours"} <= set(told)
         assert 0 <= told["good"] <= told["exposed"] <= len(recording.holes)
         assert told["good_per_hour"] <= found["yardsticks"]["clairvoyant"] + 1e-9
     take_all = found["policies"]["take-all"]
     assert take_all["standard_error"] == pytest.approx(0.0, abs=1e-12), "whatever the order"
-    assert {"clairvoyant", "best_fixed_cut"} <= set(found["yardsticks"])
+    assert set(found["yardsticks"]) == {"clairvoyant", "calibrated", "best_fixed_cut"}
     assert found["yardsticks"]["best_fixed_cut"] >= take_all["good_per_hour"] - 1e-9
     assert (found["data"]["holes"], found["data"]["patches"]) == (len(recording.holes), 12)
     assert (found["data"]["squares"], found["data"]["without_fit"]) == (3, 1)
+    assert (found["data"]["reward"], found["data"]["not_played"]) == ("ctf<3.8", 0)
     assert json.loads(json.dumps(found)) == found
 
 
@@ -91,17 +150,29 @@ def test_numbers_do_not_depend_on_workers(folder: Path) -> None:
     assert other["policies"]["coaf"] != one["policies"]["coaf"]
 
 
+def test_numbers_do_not_depend_on_a_cluster(folder: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    settings: dict[str, Any] = {"orders": 3, "feedback_delay": "measured"}
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as started:
+        there = replay(folder, dask=started.scheduler_address, **settings)
+    assert there == replay(folder, workers=1, **settings)
+    with pytest.raises(ValueError, match="a number of workers or a Dask cluster, not both"):
+        replay(folder, workers=2, dask="tcp://127.0.0.1:9")
+
+
 def test_more_orders_begin_with_the_same(recording: Recording) -> None:
-    few = play_orders(recording, "coaf", range(2), seed=0, cut=3.8)
-    more = play_orders(recording, "coaf", range(3), seed=0, cut=3.8)
+    few = play_orders(recording, "coaf", range(2), seed=0, reward=GOOD)
+    more = play_orders(recording, "coaf", range(3), seed=0, reward=GOOD)
     assert more[:2] == few
-    assert play_orders(recording, "coaf", [2], seed=0, cut=3.8) == more[2:]
+    assert play_orders(recording, "coaf", [2], seed=0, reward=GOOD) == more[2:]
 
 
 def test_no_delay_is_none(recording: Recording) -> None:
     for name in ("coaf", "coaf-tuned"):
         passes = [
-            play_orders(recording, name, range(2), seed=0, cut=4.5, delay=delay)
+            play_orders(recording, name, range(2), seed=0, reward=GoodBelow(4.5), delay=delay)
             for delay in ("none", 0.0, 1e9)
         ]
         assert passes[0] == passes[1]
@@ -113,15 +184,137 @@ def test_a_score_not_in_at_the_next_hole_is_late(
     recording: Recording, delay: float, lag: int
 ) -> None:
     """Holes take 91 s here: half of that is one hole too late, not none."""
-    made: list[Stepwise] = []
+    made: list[Pilot] = []
 
-    def make(cut: float, times: Seconds) -> Stepwise:
-        made.append(Stepwise(prediction_belief()))
-        return made[0]
+    def make(settings: Settings) -> Pilot:
+        made.append(pilot_for(replace(settings, pilot="coaf")))
+        return made[-1]
 
-    player = Player(prediction_features, make)
-    play(recording, player, range(4), cut=6.0, times=Seconds(10.0, 95.0, 91.0), delay=delay)
-    assert made[0].lag == lag
+    slow, bare = Seconds(10.0, 95.0, 91.0), recording.seen_by([])
+    play(bare, make, range(12), reward=GoodBelow(6.0), seconds=slow, delay=delay)
+    (pilot,) = made
+    assert isinstance(pilot, CoafPilot)
+    assert pilot.policy.lag == lag
+
+
+def test_the_time_there_is_is_kept(recording: Recording) -> None:
+    """In any order: what is begun ends in time, as times are constant here."""
+    for order in (list(range(12)), None):
+        whole = play(recording, "take-all", order, reward=GOOD)
+        some = play(recording, "take-all", order, reward=GOOD, hours=0.2)
+        assert some.seconds <= 720.0 < whole.seconds
+        assert 0 < some.exposed < whole.exposed == len(recording.holes)
+        assert some.gains == whole.gains[: some.exposed], "the beginning of the same"
+
+
+def test_free_pilots_open_squares_and_return(recording: Recording) -> None:
+    """Taking all costs the same in any order; who is free may take the best first."""
+    shown = play(recording, "take-all", list(range(12)), reward=GOOD)
+    free = play(recording, "take-all", None, reward=GOOD)
+    assert free[:2] == shown[:2]
+    assert free.seconds == pytest.approx(shown.seconds)
+    found = {
+        order: play_orders(recording, "coaf", range(1), seed=0, order=order, reward=GOOD, hours=1.0)
+        for order in ("free", "recorded")
+    }
+    assert all(one.seconds <= 3600.0 for passes in found.values() for one in passes)
+    assert found["free"][0] != found["recorded"][0]
+
+
+def test_the_recorded_order_is_that_of_first_shots() -> None:
+    held = small()
+    assert recorded_order(held) == [0, 1, 2]
+    late = np.array([500.0, 504.0, 508.0, 520.0, 524.0, 90.0, 300.0])
+    assert recorded_order(replace(held, shots=replace(held.shots, when=late))) == [1, 2, 0]
+    some = late.copy()
+    some[[0, 1, 3, 6]] = np.nan
+    assert recorded_order(replace(held, shots=replace(held.shots, when=some))) == [1, 0, 2]
+    none = np.full(7, np.nan)
+    assert recorded_order(replace(held, shots=replace(held.shots, when=none))) == [0, 1, 2]
+
+
+def test_kinds_of_orders(folder: Path, recording: Recording) -> None:
+    assert orders_of(recording, "free", 0, 5) is None
+    assert orders_of(recording, "recorded", 0, 5) == list(range(12))
+    random = [orders_of(recording, "random", 0, k) for k in range(3)]
+    assert all(sorted(order or ()) == list(range(12)) for order in random)
+    assert len({tuple(order or ()) for order in random}) == 3
+    for order in ("recorded", "free"):
+        found = replay(folder, order=order, orders=50, workers=1, policies=["coaf"])
+        assert found["data"]["orders"] == 1, "nothing is drawn"
+        assert (found["data"]["order"], found["data"]["hours"]) == (order, None)
+        assert found["policies"]["coaf"]["standard_error"] is None
+        assert json.loads(json.dumps(found)) == found
+    drawn = replay(folder, order="recorded", orders=2, workers=1, feedback_delay="measured")
+    assert drawn["data"]["orders"] == 2, "scores come at random"
+
+
+def test_columns_may_be_chosen(folder: Path, recording: Recording) -> None:
+    settings: dict[str, Any] = {"orders": 2, "workers": 1}
+    seen = replay(folder, columns=["prediction"], **settings)
+    assert seen == replay(folder, **settings)
+    blind = replay(folder, columns=[], **settings)
+    assert blind["data"]["columns"] == []
+    assert set(blind["yardsticks"]) == {"clairvoyant"}
+    assert blind["policies"]["take-all"] == seen["policies"]["take-all"]
+    assert blind["policies"]["coaf"] != seen["policies"]["coaf"]
+    assert 0.0 < blind["policies"]["coaf"]["good"] <= recording.worth(GOOD).rewards.sum()
+    with pytest.raises(RecordingError, match="has no column 'fog' known before exposure"):
+        replay(folder, columns=["fog"], **settings)
+    with pytest.raises(ValueError, match="policy fixed-cut goes by 'prediction'"):
+        replay(folder, columns=[], policies=["fixed-cut"], **settings)
+
+
+def test_any_recording_can_be_played(tmp_path: Path) -> None:
+    """Holes of three shots, some column of the simulator's, and particles."""
+    held = record(Simulator(4, squares=3, pixels=False, shots=3))
+    folder = write_recording(held, tmp_path)
+    names = [name for name in PLAYED if name not in ("fixed-cut", "score-order")]
+    settings: dict[str, Any] = {"orders": 1, "workers": 1, "reward": Particles(failed="bad")}
+    found = replay(folder, policies=names, columns=["ice", "edge"], **settings)
+    assert found["data"]["columns"] == ["ice", "edge"]
+    worth = held.worth(Particles(failed="bad")).rewards
+    everything = found["policies"]["take-all"]
+    assert everything["good"] == pytest.approx(worth.sum())
+    assert everything["exposed"] == len(held.holes)
+    times, patches = held.seconds, len(held.patches)
+    whole = patches * (times.survey + times.move) + len(held.holes) * times.hole(3)
+    assert everything["hours"] == pytest.approx(whole / 3600.0)
+    assert all(told["standard_error"] is None for told in found["policies"].values())
+    other = replay(folder, policies=["coaf"], columns=["edge"], **settings)
+    assert 0.0 < other["policies"]["coaf"]["good"] <= worth.sum()
+
+
+def test_several_shots_are_learned_one_by_one() -> None:
+    """By hand: h1 has three shots, h2 two, h3 one; the others are not played."""
+    made: list[Pilot] = []
+
+    def make(settings: Settings) -> Pilot:
+        made.append(pilot_for(replace(settings, pilot="coaf")))
+        return made[-1]
+
+    held = small().playable()
+    found = play(held, "take-all", [0, 1], reward=GOOD)
+    assert found[:2] == (3.0, 3)
+    assert found.gains == ((76.0, 1.0), (86.0, 2.0), (154.0, 0.0))
+    play(held, make, [0, 1], reward=GOOD)
+    assert isinstance(made[0], CoafPilot)
+    assert isinstance(made[0].policy.belief, Nested)
+    assert made[0].policy.belief.rows == 5, "all shots of the first patch"
+
+
+def test_the_curve_is_the_mean_over_passes() -> None:
+    passes = [
+        Pass(3.0, 2, 100.0, ((10.0, 1.0), (50.0, 2.0))),
+        Pass(1.0, 1, 40.0, ((30.0, 1.0),)),
+    ]
+    times = np.array([0.0, 10.0, 29.0, 30.0, 49.0, 50.0, 500.0])
+    assert curve(passes, times).tolist() == [0.0, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0]
+    assert curve([Pass(0.0, 0, 10.0)], times).tolist() == [0.0] * 7
+
+
+def test_one_order_has_no_error() -> None:
+    assert summarise([Pass(2.0, 5, 1800.0)])["standard_error"] is None
 
 
 def test_means_over_orders() -> None:
@@ -142,6 +335,9 @@ def test_means_over_orders() -> None:
         ({"move": -1.0}, "move is -1"),
         ({"expose": -6.0}, "expose is -6"),
         ({"feedback_delay": -1.0}, "feedback_delay is -1"),
+        ({"order": "best"}, "order is 'best'; there are random, recorded, free"),
+        ({"hours": 0.0}, "hours is 0"),
+        ({"policies": ["clairvoyant"]}, "there is no policy 'clairvoyant'"),
     ],
 )
 def test_what_cannot_be_asked(folder: Path, wrong: dict[str, Any], message: str) -> None:

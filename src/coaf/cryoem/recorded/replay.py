@@ -92,12 +92,13 @@ def play(
     driver.start(settings)
     if order is None:
         driver.run()
+    needed = sum(microscope.seconds[:3])  # to look at a patch, and take one hole of it
     for patch in order or ():
+        if hours is not None and driver.time + needed > hours * HOUR:
+            break
         driver.offer(microscope.offer(patch))
         while driver.step().do not in ("leave", "stop"):
             pass
-        if driver.over:
-            break
     worth = microscope.worth(reward)
     taken = [event for event in engine.events if isinstance(event, Exposed)]
     gains = tuple((event.time, worth[event.hole]) for event in taken)
