@@ -14,6 +14,7 @@ from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from cryoem.recorded.recordings import recordings, same, small
 
@@ -179,3 +180,21 @@ def test_a_session_becomes_a_recording() -> None:
     stray = replace(scores[0], hole="elsewhere")
     with pytest.raises(RecordingError, match="a shot is of hole 'elsewhere', which is not among"):
         build_recording("x", surveys, [stray], columns=recording.columns, seconds=Seconds())
+
+
+def test_only_chosen_columns_are_seen() -> None:
+    """What is measured stays; holes that lack a number only in another column can be played."""
+    held = record(Simulator(4, squares=2, pixels=False, prediction=True))
+    seen = held.seen_by(["prediction", "ice"])
+    assert seen.columns == ("ice", "prediction"), "in the order of the recording"
+    for name in seen.columns:
+        assert seen.column(name).tolist() == held.column(name).tolist()
+    good = GoodBelow(3.8)
+    assert seen.worth(good).rewards.tolist() == held.worth(good).rewards.tolist()
+    bare = small().seen_by([])
+    assert (bare.columns, bare.known.shape) == ((), (5, 0))
+    assert bare.playable().holes == ("h1", "h2", "h3", "h5")
+    assert small().playable().holes == ("h1", "h2", "h3")
+    assert same(small().seen_by(["ice"]), small())
+    with pytest.raises(RecordingError, match=r"has no column 'ctf' known before"):
+        small().seen_by(["ice", "ctf"])

@@ -23,7 +23,6 @@ from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import (
     PLAYED,
     Pass,
-    curve,
     orders_of,
     play,
     play_orders,
@@ -32,6 +31,7 @@ from coaf.cryoem.recorded.replay import (
     summarise,
 )
 from coaf.cryoem.recorded.seconds import Seconds
+from coaf.cryoem.reports.replay import curve
 from coaf.cryoem.reward import GoodBelow, Particles
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.simulator.record import record
@@ -190,8 +190,8 @@ def test_a_score_not_in_at_the_next_hole_is_late(
         made.append(pilot_for(replace(settings, pilot="coaf")))
         return made[-1]
 
-    slow = Seconds(10.0, 95.0, 91.0)
-    play(recording, make, range(4), reward=GoodBelow(6.0), seconds=slow, delay=delay)
+    slow, bare = Seconds(10.0, 95.0, 91.0), recording.seen_by([])
+    play(bare, make, range(12), reward=GoodBelow(6.0), seconds=slow, delay=delay)
     (pilot,) = made
     assert isinstance(pilot, CoafPilot)
     assert pilot.policy.lag == lag
@@ -300,7 +300,7 @@ def test_several_shots_are_learned_one_by_one() -> None:
     play(held, make, [0, 1], reward=GOOD)
     assert isinstance(made[0], CoafPilot)
     assert isinstance(made[0].policy.belief, Nested)
-    assert made[0].policy.belief.rows == 6, "all were taken, as a patch was good"
+    assert made[0].policy.belief.rows == 5, "all shots of the first patch"
 
 
 def test_the_curve_is_the_mean_over_passes() -> None:

@@ -13,8 +13,6 @@ from coaf.bandit.problem import Round
 from coaf.cryoem.pilots.prediction import (
     DOUBT,
     EFFECTS,
-    HOLES,
-    PATCHES,
     prediction_belief,
     prediction_features,
     typical_patches,
@@ -92,17 +90,7 @@ def _unknown(columns: int, reward: Reward) -> Design:
     def shown(rows: FloatArray) -> FloatArray:
         return rows if columns else np.zeros((len(rows), 1))
 
-    def patches(latency: Latency) -> list[Round]:
-        labels = [["expected", str(k)] for k in range(PATCHES)]
-        rows = np.zeros((HOLES, max(columns, 1)))
-        return [Round(rows, latency, groups=np.array([label] * HOLES)) for label in labels]
-
-    return Design(
-        shown,
-        lambda: Nested(max(columns, 1), family=family, effects=EFFECTS),
-        family,
-        patches if family == "logistic" and not columns else lambda _: [],
-    )
+    return Design(shown, lambda: Nested(max(columns, 1), family=family, effects=EFFECTS), family)
 
 
 def ice_features(ice: FloatArray, around: FloatArray) -> FloatArray:
