@@ -40,7 +40,7 @@ class Hand:
 
     def __init__(self, engine: Engine | None = None, **settings: Any) -> None:
         self.engine, self.clock = engine or Engine(), 0.0
-        given = {"pilot": "take-all", "columns": COLUMNS, "hours": 8.0} | settings
+        given: dict[str, Any] = {"pilot": "take-all", "columns": COLUMNS, "hours": 8.0} | settings
         self.tell(ev.Started, settings=ev.Settings(**given))
 
     def tell(self, kind: type[ev.Event], **known: Any) -> None:

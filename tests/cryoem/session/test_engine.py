@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryoem.session.hand import COLUMNS, Hand, again, known, squares, survey
 
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
@@ -13,6 +12,7 @@ from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import FixedCut, TakeAll
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import DOUBT, Engine
+from cryoem.session.hand import COLUMNS, Hand, again, known, squares, survey
 
 BOTH = pytest.mark.parametrize("pilot", ["take-all", "coaf"])
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryoem.session.hand import again, known
 
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.collect import Driver
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
 from coaf.cryoem.simulator.simulator import Simulator
+from cryoem.session.hand import again, known
 
 STEPS = 90
 PILOTS = ("take-all", "coaf", "coaf-paper", "microscopist", "exploring")

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from cryoem.session.hand import Hand, again, known, squares, survey
 
 from coaf.cryoem.pilots.baselines import FixedCut
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
+from cryoem.session.hand import Hand, again, known, squares, survey
 
 BOTH = pytest.mark.parametrize("pilot", ["take-all", "coaf"])
 

@@ -62,7 +62,7 @@ class WholePatch(Rule):
                 self.features[here.patch.name][list(here.rest)],
                 left.timing.latency(shots=shots, opens=False if here.entered else None),
                 key=f"{self._visits}/{here.patch.name}",
-                parts=np.array(shots),
+                parts=np.array(shots, dtype=np.int64),
             )
         )
 
