@@ -4,12 +4,13 @@ from typing import Any
 from warnings import warn
 
 from coaf.cryoem.checks.microscope import check_microscope
+from coaf.cryoem.checks.pilot import check_pilot
 from coaf.cryoem.checks.reward import check_reward
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
 from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
-from coaf.cryoem.pilot import Choice, Left, Pilot
+from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
 from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.recorded.build import build_recording
 from coaf.cryoem.recorded.columns import Column, RecordingError
@@ -22,7 +23,10 @@ from coaf.cryoem.recorded.replay import replay
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, parse_reward
 from coaf.cryoem.session.collect import collect
+from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.events import Event, Settings
 from coaf.cryoem.session.guard import Alarm, Guard
+from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.session import Session
 from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.record import record
@@ -44,6 +48,8 @@ __all__ = [
     "Column",
     "Combined",
     "Conditions",
+    "Engine",
+    "Event",
     "Feedback",
     "GoodBelow",
     "Graded",
@@ -51,19 +57,24 @@ __all__ = [
     "Guard",
     "Hole",
     "Image",
+    "Instruction",
     "LearnedTiming",
     "Left",
     "Microscope",
+    "Open",
     "Particles",
     "Patch",
     "Pilot",
+    "Plan",
     "RecordedMicroscope",
     "Recording",
     "RecordingError",
     "Rehearsal",
     "Score",
+    "Scored",
     "Seconds",
     "Session",
+    "Settings",
     "Shot",
     "Simulator",
     "Square",
@@ -71,6 +82,7 @@ __all__ = [
     "Timing",
     "build_recording",
     "check_microscope",
+    "check_pilot",
     "check_reward",
     "collect",
     "find_holes",

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from math import inf, nan
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -53,8 +51,7 @@ def strategy(kind: Any) -> st.SearchStrategy[Any]:
     return made(kind)
 
 
-@cache
-def made(kind: type[Any]) -> st.SearchStrategy[Any]:
+def made(kind: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind)
     return st.builds(kind, **{one.name: strategy(hints[one.name]) for one in fields(kind)})
 
@@ -98,7 +95,7 @@ def test_every_kind_comes_back_from_json_as_it_was(kind: str) -> None:
         if not hasattr(event, "survey"):  # surveys hold arrays, which have no one equality
             assert back == event
         else:
-            one, other = event.survey, back.survey
+            one, other = getattr(event, "survey"), getattr(back, "survey")  # noqa: B009
             assert (one.square, one.patches, one.excluded) == (
                 other.square,
                 other.patches,
@@ -180,11 +177,16 @@ def put(given: Any, path: tuple[Any, ...], value: Any) -> Any:
 @pytest.mark.parametrize("told", examples(), ids=lambda told: told["event"])
 def test_a_wrong_entry_anywhere_is_a_value_error_at_worst(told: dict[str, Any]) -> None:
     """Each entry in turn is something else, and the whole is read again or refused."""
+    refused = 0
     for path in places(told):
         for value in WRONG:
-            with suppress(ValueError):
+            try:
                 event = ev.from_json(put(told, path, value))
+            except ValueError as error:
+                refused += bool(str(error))
+            else:
                 assert ev.to_json(through(event)) == ev.to_json(event)
+    assert refused > len(WRONG)
 
 
 @pytest.mark.parametrize("told", examples(), ids=lambda told: told["event"])
@@ -240,9 +242,9 @@ def test_numbers_that_are_none_and_images_are_not_kept() -> None:
     score = ev.ScoreCame(id="e1", time=0.0, hole="h", values={"ctf": nan, "particles": -inf})
     assert score.values == {"ctf": None, "particles": None}
     assert through(score) == score
-    shown = ev.Exposed(id="e2", time=0.0, hole="h", known={"defocus": inf}, shots=np.int64(2))
+    shown = ev.Exposed(id="e2", time=0.0, hole="h", known={"defocus": inf}, shots=2)
     assert through(shown) == shown
-    drawn = replace(survey(), image=Image(np.zeros((16, 16)), 0.1))
+    drawn = replace(survey(), image=Image(np.zeros((16, 16), np.float32), 0.1))
     assert ev.SquareOpened(id="e3", time=0.0, survey=drawn).survey.image is None
     rows = {"s1p1": np.array([[nan], [1.0]]), "s1p2": np.ones((2, 1))}
     holed = ev.SquareOpened(id="e4", time=0.0, survey=replace(survey(), features=rows))

@@ -44,7 +44,7 @@ class KnownPatch:
             groups=self.labels(len(rest)),
             follows=follows,
             key=key,
-            parts=np.array(shots),
+            parts=np.array(shots, dtype=np.int64),
         )
 
     def left(self, here: Open, timing: Timing) -> Round:

@@ -65,7 +65,7 @@ class WholePatch(Rule):
                 left.timing.latency(shots=shots, opens=False if here.entered else None),
                 groups=_groups([here.patch] * len(shots)),
                 key=f"{self._visits}/{here.patch.name}",
-                parts=np.array(shots),
+                parts=np.array(shots, dtype=np.int64),
             )
         )
 
