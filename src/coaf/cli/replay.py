@@ -144,7 +144,8 @@ def replay(
     rows = [_row(name, found) for name, found in result["policies"].items()]
     yardsticks = [_yardstick(name, value) for name, value in result["yardsticks"].items()]
     many = f"{data['orders']} orders" if data["order"] == "random" else f"{data['order']} order"
-    show(f"{data['name']}: {many}, {data['reward']}", headings, rows, below=yardsticks)
+    wanted = f"good below {good_below:g} Å" if reward is None else data["reward"]
+    show(f"{data['name']}: {many}, {wanted}", headings, rows, below=yardsticks)
     if data["not_played"]:
         say(f"{data['not_played']} holes were not played: never exposed, or numbers are missing.")
     if out is not None:
