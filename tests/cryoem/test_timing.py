@@ -1,6 +1,7 @@
 """Times on three levels: their sums, robust to what logs hold, and learned without maintenance."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_what_took_together_is_shared_as_expected(
     learned.learn_together(levels, seconds)
     assert list(shares) == levels
     assert sum(shares.values()) == pytest.approx(seconds, rel=1e-9, abs=1e-9)
-    whole = sum(prior[level] for level in levels)
+    whole = sum(Fraction(prior[level]) for level in levels)
     for level in levels:
         if whole > 0.0:
             due = prior[level] * (seconds / whole)
