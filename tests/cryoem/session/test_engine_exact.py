@@ -17,10 +17,10 @@ from coaf.cryoem.session.instructions import Instruction
 from coaf.cryoem.simulator.simulator import Simulator
 from cryoem.session.hand import again, known
 
-STEPS = 90
+STEPS = 150
 PILOTS = ("take-all", "coaf", "coaf-paper", "microscopist", "exploring")
 # Between these the instrument is at fault, and all is bad: the guard notices, and tells again.
-FAULT = (400.0, 1500.0)
+FAULT = (400.0, 2500.0)
 CLOSE = 1e-9
 
 
@@ -40,8 +40,8 @@ def session(name: str) -> tuple[Engine, tuple[Any, ...]]:
         ev.Settings(
             pilot="coaf" if name == "exploring" else name,
             reward="ctf<8",
-            hours=2.0,
-            explore=0.3 if name == "exploring" else 0.0,
+            hours=0.6 if name == "exploring" else 2.0,
+            explore=0.9 if name == "exploring" else 0.0,
             columns=simulator.feature_names,
             timing=simulator.timing,
         )
