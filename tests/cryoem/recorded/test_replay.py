@@ -358,3 +358,10 @@ def test_the_real_grid(real: Recording) -> None:
     assert found["yardsticks"]["best_fixed_cut"] == pytest.approx(136.4, abs=0.1)
     assert found["yardsticks"]["clairvoyant"] == pytest.approx(243.3, abs=0.1)
     assert found["policies"]["coaf"]["good_per_hour"] > found["yardsticks"]["best_fixed_cut"]
+
+
+def test_a_report_is_written(folder: Path, tmp_path: Path) -> None:
+    found = replay(folder, policies=["take-all"], orders=2, workers=1, out=tmp_path / "report")
+    page, *figures = map(Path, found["files"])
+    assert "Good against time" in page.read_text(encoding="utf-8")
+    assert all(path.stat().st_size > 1000 for path in figures)
