@@ -332,7 +332,7 @@ def test_bad_settings_are_named() -> None:
 
 def test_every_number_of_the_world_matters() -> None:
     # What is rare must be made frequent, for a short session to meet it; this grid has a fault.
-    conditions = Conditions(thickness=50.0)
+    conditions = Conditions(thickness=50.0, defocus_steps=2.0, sight_shift=0.1)
     factors = dict.fromkeys(Conditions.__dataclass_fields__, 8.0) | {"thin": 1.3, "usable": 1.3}
     factors["fault_share"] = 0.0
     factors |= dict.fromkeys(("outage_every", "lapse_every"), 0.02)

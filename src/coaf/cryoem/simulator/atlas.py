@@ -25,7 +25,9 @@ def _looks(conditions: Conditions, grid: GridTruth, seed: int, squares: int) -> 
         rng = np.random.default_rng([seed, 10, k])
         free = ~truth.hidden
         ice = np.exp(np.log(np.maximum(truth.thickness, 1.0))[free].mean()) if free.any() else 300.0
-        seen = grid.gain * ice * np.exp(grid.sight[k] + rng.normal(0.0, conditions.atlas_noise))
+        error = grid.sight[k] + rng.normal(0.0, conditions.atlas_noise)
+        error += (conditions.sight_slope - 1.0) * (np.log(ice) - grid.middle)
+        seen = grid.gain * ice * np.exp(error)
         bright = np.exp(-seen / MEAN_FREE_PATH)
         level = (
             np.exp(-truth.thickness[free] / MEAN_FREE_PATH) if free.any() else np.array([bright])

@@ -1,12 +1,15 @@
 """The physics of a simulated grid: from ice and focus to the resolution of a micrograph."""
 
 from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, number
 
+_LEAST = {"patch_rows": 1.0, "patch_columns": 1.0, "sight_slope": -inf, "sight_shift": -inf}
+_SHARP = 4.0  # Å: with a better fit all particles are of use
 _SHARES = ("empty", "heavy", "crystalline", "no_fit", "missed", "false", "stray", "fault_share")
 
 
@@ -14,9 +17,9 @@ _SHARES = ("empty", "heavy", "crystalline", "no_fit", "missed", "false", "stray"
 class Conditions:
     """Every number of a simulated grid and microscope.
 
-    The defaults were fitted to a real grid of aldolase. Spreads are standard deviations; those of
-    thickness are of its logarithm. Losses are in the unit of `middle`: what is added to a hole's
-    badness, which `resolution` turns into Å.
+    The defaults were fitted to a real grid of aldolase; `population` draws others, as wide as real
+    grids are. Spreads are standard deviations; those of thickness are of its logarithm. Losses are
+    in the unit of `middle`: what is added to a hole's badness, which `resolution` turns into Å.
 
     Attributes
     ----------
@@ -41,8 +44,20 @@ class Conditions:
         turns into the other.
     no_fit
         Share of failed fits where there is ice.
-    particles, crowding
-        Mean count of the best micrographs, and the shape of its gamma spread (small: much spread).
+    particles, useful
+        Mean count of the best micrographs, and the resolution in Å at which only half of the
+        particles there are of use.
+    crowd_square, crowd_patch, crowd_hole
+        Spread of the logarithm of particle counts: between squares, of a smooth field inside a
+        square, and from hole to hole.
+    defocus_steps, defocus_loss
+        How many defoci a session cycles through, from −2.5 to −0.5 µm and hole by hole, anew in
+        each square; and the badness of the last of them. 0 steps: one defocus, and no word of it.
+    patch_rows, patch_columns
+        Holes along the two sides of a patch, where no image is drawn.
+    sight_slope, sight_shift
+        How much of a difference in log thickness pixels show: 0 none, −1 the opposite; and by how
+        much all of it seems thicker than it is.
     sight_hole, sight_patch, sight_area, sight_grid
         Error of what pixels tell of log thickness: of each hole, shared by a patch, by an area
         (a tile of the atlas), by a grid.
@@ -90,7 +105,16 @@ class Conditions:
     middle: float = 0.53
     no_fit: float = 0.004
     particles: float = 110.0
-    crowding: float = 1.5
+    useful: float = 6.0
+    crowd_square: float = 0.4
+    crowd_patch: float = 0.4
+    crowd_hole: float = 0.5
+    defocus_steps: float = 0.0
+    defocus_loss: float = 1.0
+    patch_rows: float = 5.0
+    patch_columns: float = 5.0
+    sight_slope: float = 1.0
+    sight_shift: float = 0.0
     sight_hole: float = 0.108
     sight_patch: float = 0.137
     sight_area: float = 0.06
@@ -114,7 +138,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            number(one.name, getattr(self, one.name), low=0.0)
+            number(one.name, getattr(self, one.name), low=_LEAST.get(one.name, 0.0))
         for name in _SHARES:
             if getattr(self, name) > 1.0:
                 raise ValueError(f"{name} is {getattr(self, name):g}; a share is at most 1")
@@ -190,8 +214,39 @@ def fails(conditions: Conditions, nanometres: FloatArray, draw: FloatArray) -> B
 
 
 def particle_mean(conditions: Conditions, nanometres: FloatArray, ctf: FloatArray) -> FloatArray:
-    """Expected particles: few in thin ice, most a little above it, fewer seen where it blurs."""
+    """Expected particles of use: few in thin ice, most a little above it, none where it blurs.
+
+    What a picker finds in a micrograph that resolves nothing is of no use to a structure.
+
+    Examples
+    --------
+    >>> ctf = np.array([3.5, 6.0, 10.0])
+    >>> particle_mean(Conditions(particles=100), np.full(3, 90.0), ctf).round()
+    array([100.,  50.,   4.])
+    """
     holds = 1.0 - np.exp(-((nanometres / (1.5 * conditions.thin)) ** 2))
-    seen = 1.0 / (1.0 + np.maximum(ctf - 4.0, 0.0) / 6.0)
-    mean: FloatArray = conditions.particles * holds * seen
+    mean: FloatArray = conditions.particles * holds * useful_share(conditions, ctf)
     return mean
+
+
+def useful_share(conditions: Conditions, ctf: FloatArray) -> FloatArray:
+    """Of the particles of a micrograph with this fit, the share that is of use."""
+    beyond = np.maximum(ctf - _SHARP, 0.0) / max(conditions.useful - _SHARP, 1e-6)
+    share: FloatArray = 1.0 / (1.0 + beyond**3)
+    return share
+
+
+def defocus_of(conditions: Conditions, turn: int) -> tuple[float | None, float]:
+    """The defocus in µm of the hole taken at this turn of a square, and its badness.
+
+    Examples
+    --------
+    >>> [defocus_of(Conditions(defocus_steps=5), turn)[0] for turn in (0, 4, 5)]
+    [-2.5, -0.5, -2.5]
+    """
+    steps = int(conditions.defocus_steps)
+    if steps == 0:
+        return None, 0.0
+    along = (turn % steps) / max(steps - 1, 1)
+    # Little defocus is little contrast: the loss comes with the last micrometre.
+    return -2.5 + 2.0 * along, conditions.defocus_loss * max(2.0 * along - 1.0, 0.0) ** 2

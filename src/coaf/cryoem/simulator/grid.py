@@ -12,8 +12,7 @@ RADIUS = 0.6  # µm
 SIDE = 52.0  # µm, the opening of a 300 mesh grid
 PITCH = 85.0  # µm from square to square
 MARGIN = 1.2  # µm of foil along the bars without holes
-BLOCK = 5  # holes along a patch: 25 that beam shift reaches
-FEWEST = 15  # a block with fewer holes is seldom worth a target
+FEWEST = 0.6  # a block with a smaller share of its holes is seldom worth a target
 DISC = 6.0  # µm, of the thick ice that hides holes
 _WAVES = 48
 
@@ -32,6 +31,8 @@ class GridTruth:
         Which tile of the atlas each is on; an area of the grid.
     log_ice : (squares,)
         Log of each square's median thickness in nm.
+    middle
+        Log of the grid's median thickness.
     sight : (squares,)
         Error of what pixels tell of log thickness, shared by a square: of its area and grid.
     gain
@@ -42,6 +43,7 @@ class GridTruth:
     places: FloatArray
     tile: IntArray
     log_ice: FloatArray
+    middle: float
     sight: FloatArray
     gain: float
 
@@ -67,9 +69,9 @@ class SquareTruth:
     chance : (n, shots)
         Uniform, for failed fits.
     crowd, count : (n,), (n, shots)
-        For particles: gamma of mean 1, and a normal for the counting of each shot.
+        For particles: a factor of mean 1, and a normal for the counting of each shot.
     sight, whim : (n,)
-        Error of what pixels tell of log thickness; of the log of a prediction.
+        What pixels tell of log thickness beyond the truth; error of the log of a prediction.
     dirt : (m, 3)
         x, y, radius.
     shade : (2,)
@@ -115,9 +117,12 @@ def make_grid(conditions: Conditions, seed: int, squares: int) -> GridTruth:
     log_ice = (
         grid + conditions.area_drift * along + rng.normal(0.0, conditions.square_spread, squares)
     )
-    sight = rng.normal(0.0, conditions.sight_grid) + rng.normal(0.0, conditions.sight_area, 5)[tile]
+    sight = (
+        rng.normal(conditions.sight_shift, conditions.sight_grid)
+        + rng.normal(0.0, conditions.sight_area, 5)[tile]
+    )
     gain = float(np.exp(rng.normal(0.0, conditions.pixel_gain)))
-    return GridTruth(angle, places, tile, log_ice, sight, gain)
+    return GridTruth(angle, places, tile, log_ice, float(grid), sight, gain)
 
 
 def turn(angle: float) -> FloatArray:
@@ -146,8 +151,9 @@ def make_square(
     away = np.hypot(*(place[:, None] - covered[:, :2]).transpose(2, 0, 1))
     hidden = (away < DISC + RADIUS).any(axis=1)
     gone = rng.random(n) < 0.07  # torn away or under dirt
-    offset = rng.integers(0, BLOCK, 2)
-    block = _blocks(ij + offset, ~hidden & ~gone, rng)
+    sides = np.array([int(conditions.patch_rows), int(conditions.patch_columns)])
+    offset = rng.integers(0, sides)
+    block = _blocks(ij + offset, ~hidden & ~gone, sides, rng)
     field = _field(place, conditions.reach, rng)
     log = grid.log_ice[index] + conditions.patch_spread * field
     log = log + rng.normal(0.0, conditions.hole_spread, n)
@@ -159,6 +165,7 @@ def make_square(
     noise = rng.normal(0.0, conditions.sight_hole, n)
     rough = _field(place, conditions.reach, rng)
     sight = grid.sight[index] + conditions.sight_patch * rough + noise
+    sight = sight + (conditions.sight_slope - 1.0) * (log - grid.middle)
     loss = thickness_loss(conditions, thickness) + conditions.crystal_loss * crystalline
     luck = rng.normal(0.0, conditions.luck, n)[:, None] + each_shot.normal(
         0.0, conditions.shot_luck, (n, shots)
@@ -166,7 +173,7 @@ def make_square(
     # Torn holes are those that lost their ice; a few more are torn beside it.
     broken = (thickness == 0.0) & (rng.random(n) < 0.5)
     dirt = np.column_stack([place[gone], rng.uniform(0.5, 1.1, int(gone.sum())) * RADIUS * 1.5])
-    crowd = rng.gamma(max(conditions.crowding, 1e-3), 1.0 / max(conditions.crowding, 1e-3), n)
+    crowd = _crowd(conditions, place, np.random.default_rng([seed, 13, index]))
     keep = ~gone
     return SquareTruth(
         place=place[keep],
@@ -209,15 +216,26 @@ def _covered(conditions: Conditions, angle: float, rng: np.random.Generator) -> 
     return np.column_stack([centres[near], np.full(int(near.sum()), DISC)])
 
 
-def _blocks(ij: IntArray, there: BoolArray, rng: np.random.Generator) -> IntArray:
+def _blocks(ij: IntArray, there: BoolArray, sides: IntArray, rng: np.random.Generator) -> IntArray:
     """Number the blocks of the lattice that are worth a target, -1 elsewhere."""
-    cell = np.floor_divide(ij, BLOCK)
+    cell = np.floor_divide(ij, sides)
     key = (cell[:, 0] - cell[:, 0].min()) * 100 + cell[:, 1] - cell[:, 1].min()
     labels, where = np.unique(key, return_inverse=True)
     counts = np.bincount(where, there)
-    worth = (counts >= FEWEST) | ((counts >= BLOCK) & (rng.random(len(labels)) < 0.04))
+    enough, some = FEWEST * sides.prod(), max(float(sides.prod()) / 5.0, 1.0)
+    worth = (counts >= enough) | ((counts >= some) & (rng.random(len(labels)) < 0.04))
     numbers = np.where(worth, np.cumsum(worth) - 1, -1)
     return np.where(there, numbers[where], -1).astype(np.int64)
+
+
+def _crowd(conditions: Conditions, place: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """How crowded holes are, relative to others: by square, by surroundings and by themselves."""
+    spreads = conditions.crowd_square, conditions.crowd_patch, conditions.crowd_hole
+    square, near, own = spreads
+    log = square * rng.standard_normal() + near * _field(place, conditions.reach, rng)
+    log = log + own * rng.standard_normal(len(place))
+    crowd: FloatArray = np.exp(log - 0.5 * sum(spread**2 for spread in spreads))
+    return crowd
 
 
 def _field(place: FloatArray, reach: float, rng: np.random.Generator) -> FloatArray:

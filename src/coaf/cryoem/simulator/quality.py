@@ -16,7 +16,7 @@ def visit_quality(
     *,
     shift: FloatArray,
     focus: float,
-    at_fault: bool,
+    more: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """CTFMaxRes in Å and particles, each (n, shots); nan where there is no fit.
 
@@ -28,11 +28,11 @@ def visit_quality(
         How far each is off the patch's centre, in µm.
     focus
         How far off focus the visit is, the same for all.
-    at_fault
-        Whether the instrument is.
+    more
+        Badness of all of them besides: of defocus, of a fault.
     """
     nanometres = truth.thickness[holes][:, None]
-    shared = conditions.focus * focus + FAULT_LOSS * at_fault
+    shared = conditions.focus * focus + more
     off = shared + conditions.shift_loss * (shift[:, None] / 10.0) ** 2
     ctf = resolution(conditions, truth.loss[holes][:, None] + truth.luck[holes] + off)
     mean = particle_mean(conditions, nanometres, ctf) * truth.crowd[holes][:, None]

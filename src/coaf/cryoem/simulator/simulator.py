@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from copy import copy
+from dataclasses import replace
 from math import inf, isnan
 from typing import Literal, Self
 from warnings import warn
@@ -16,14 +17,14 @@ from coaf.cryoem.grid import Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.simulator.atlas import atlas_features, draw_atlas
-from coaf.cryoem.simulator.conditions import Conditions
+from coaf.cryoem.simulator.conditions import Conditions, defocus_of, useful_share
 from coaf.cryoem.simulator.draw import Foil
 from coaf.cryoem.simulator.grid import SIDE, make_grid, make_square
 from coaf.cryoem.simulator.pixels import draw_and_open
-from coaf.cryoem.simulator.quality import visit_quality
+from coaf.cryoem.simulator.quality import FAULT_LOSS, visit_quality
 from coaf.cryoem.simulator.survey import Opened, Target, open_square
 from coaf.cryoem.simulator.times import REGIMES, DrawnTimes, draw_faults
-from coaf.cryoem.timing import Timing
+from coaf.cryoem.timing import HOUR, Timing
 from coaf.cryoem.vision.features import HOLE_FEATURES
 
 _Shots = tuple[list[float], list[float]]  # of a hole: Å and particles of each shot
@@ -33,7 +34,7 @@ class Simulator:
     """A simulated grid under a simulated microscope.
 
     Everything follows from the seed and the calls made. What a hole would give does not depend on
-    when it is asked, apart from the focus of the visit and faults of the instrument.
+    when it is asked, apart from focus and defocus of the visit and faults of the instrument.
 
     Parameters
     ----------
@@ -56,6 +57,9 @@ class Simulator:
         When scores arrive, as in `Feedback`.
     faults
         (from, to) in seconds: when the instrument is at fault. None: as the seed has it.
+    decay
+        From when on, in seconds, fits become worse by how many Å an hour: charging, drift, a dying
+        beam. They do not unless given.
     conditions
         The numbers behind it all.
     world
@@ -89,6 +93,7 @@ class Simulator:
         prediction: bool = False,
         delay: Delay = "measured",
         faults: Sequence[tuple[float, float]] | None = None,
+        decay: tuple[float, float] = (0.0, 0.0),
         conditions: Conditions | None = None,
         world: Conditions | None = None,
     ) -> None:
@@ -106,6 +111,7 @@ class Simulator:
         self.conditions = conditions or Conditions()
         self.grid = make_grid(self.conditions, self.seed, int(number("squares", squares, low=1)))
         self.faults = draw_faults(self.conditions, self.seed) if faults is None else tuple(faults)
+        self.decay = decay
         self.feature_names = (*HOLE_FEATURES, *(("prediction",) if prediction else ()))
         self._regime = REGIMES[regime]
         self._names = [
@@ -116,7 +122,7 @@ class Simulator:
         # What is there does not change, so it is worked out once for all who are there `again`.
         self._squares: list[Square] = []
         self._opened: dict[str, Opened] = {}
-        self._qualities: dict[tuple[str, int, bool], dict[str, _Shots]] = {}
+        self._qualities: dict[tuple[str, int, float], dict[str, _Shots]] = {}
         self._begin(delay)
 
     def _begin(self, delay: Delay) -> None:
@@ -130,6 +136,7 @@ class Simulator:
         self._visits: dict[str, int] = {}
         self._at: str | None = None
         self._taken: dict[str, list[Score]] = {}
+        self._turns: dict[int, int] = {}  # by square: holes exposed
 
     def again(self) -> Self:
         """The same grid under the same microscope: its clock at 0, nothing opened or exposed.
@@ -238,6 +245,7 @@ class Simulator:
             score = self._score(hole.name, target, shot, self._visits[target.patch] - 1)
             held.append(score)
             self.feedback.submit(Shot(hole.name, shot), self._clock)
+        self._turns[target.square] = self._turns.get(target.square, 0) + 1
         return self._clock - started
 
     def collect(self) -> list[Score]:
@@ -252,7 +260,10 @@ class Simulator:
         self._clock += number("seconds", seconds, low=0.0)
 
     def truth(self, hole: str, shot: int = 0) -> float | None:
-        """The CTF in Å that a hole gives on a first visit without a fault; None without a fit."""
+        """The CTF in Å that a hole gives on a first visit without a fault; None without a fit.
+
+        It is that of the usual defocus, which costs nothing.
+        """
         return self._quality(hole, self._target(hole), shot, 0)[0]
 
     def particles(self, hole: str, shot: int = 0) -> float | None:
@@ -302,20 +313,27 @@ class Simulator:
         return self._opened[square].targets[hole]
 
     def _score(self, hole: str, target: Target, shot: int, visit: int) -> Score:
-        at_fault = any(begin <= self._clock < end for begin, end in self.faults)
-        ctf, particles = self._quality(hole, target, shot, visit, at_fault=at_fault)
-        return Score(hole, shot, ctf, particles, exposed_at=self._clock, arrived_at=inf)
+        defocus, more = defocus_of(self.conditions, self._turns.get(target.square, 0))
+        if any(begin <= self._clock < end for begin, end in self.faults):
+            more += FAULT_LOSS
+        ctf, particles = self._quality(hole, target, shot, visit, more)
+        worse = max(self._clock - self.decay[0], 0.0) / HOUR * self.decay[1]
+        if ctf is not None and particles is not None and worse > 0.0:
+            share = useful_share(self.conditions, np.array([ctf + worse, ctf]))
+            ctf, particles = ctf + worse, float(np.rint(particles * share[0] / share[1]))
+        known = {} if defocus is None else {"defocus": defocus}
+        return Score(hole, shot, ctf, particles, self._clock, inf, known)
 
     def _quality(
-        self, hole: str, target: Target, shot: int, visit: int, *, at_fault: bool = False
+        self, hole: str, target: Target, shot: int, visit: int, more: float = 0.0
     ) -> tuple[float | None, float | None]:
-        key = (target.patch, visit, at_fault)
+        key = (target.patch, visit, more)
         if key not in self._qualities:
-            self._qualities[key] = self._visit(target, visit, at_fault)
+            self._qualities[key] = self._visit(target, visit, more)
         ctf, particles = self._qualities[key][hole]
         return (None, None) if isnan(ctf[shot]) else (ctf[shot], particles[shot])
 
-    def _visit(self, target: Target, visit: int, at_fault: bool) -> dict[str, _Shots]:
+    def _visit(self, target: Target, visit: int, more: float) -> dict[str, _Shots]:
         """What the holes of a patch give on a visit: all at once is quicker than one by one."""
         opened = self._opened[self._names[target.square]]
         there = {n: t for n, t in opened.targets.items() if t.patch == target.patch}
@@ -325,7 +343,7 @@ class Simulator:
             np.array([t.hole for t in there.values()]),
             shift=np.array([t.shift for t in there.values()]),
             focus=self._focus(target.patch, visit),
-            at_fault=at_fault,
+            more=more,
         )
         each = zip(ctf.tolist(), particles.tolist(), strict=True)
         return dict(zip(there, each, strict=True))
@@ -341,7 +359,7 @@ def _worth(shots: Iterable[Score], reward: Callable[[Score], float | None]) -> f
 
 
 def _arrived(score: Score, at: float) -> Score:
-    return Score(score.hole, score.shot, score.ctf, score.particles, score.exposed_at, at)
+    return replace(score, arrived_at=at)
 
 
 def _queue(conditions: Conditions) -> Queue:
