@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy
 
 import coaf
 from coaf.bandit.policies.policy import Policy
@@ -41,14 +40,12 @@ def restored(name: str) -> Policy:
 
 
 def as_saved(numbers: Any) -> Any:
-    """Equal to the bit, with the releases that they were saved with; others round otherwise."""
-    lock = (Path(__file__).parents[3] / "requirements.lock").read_text()
-    same = all(f"{m.__name__}=={m.__version__}\n" in lock for m in (np, scipy))
-    return numbers if same else pytest.approx(numbers, rel=1e-12)
+    """Equal to the last bits, in which linear algebra differs from one processor to another."""
+    return pytest.approx(numbers, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_the_next_decisions_are_the_same_bits(name: str) -> None:
+def test_the_next_decisions_are_the_same(name: str) -> None:
     policy = restored(name)
     for patch, saved in zip(rounds(3, first=20), SAVED[name]["next"], strict=True):
         decision = policy.decide(patch)
