@@ -1,13 +1,15 @@
-"""What simulated grids say before any score: the constants of `prediction.py` and `designs.py`.
+"""What grids say before any score: the constants of `prediction.py` and `designs.py`.
 
-    python benchmarks/grid_priors.py [--grids 24] [--first 500]
+    python benchmarks/grid_priors.py [--grids 80]
 
 Every hole of a grid is learned by a nested belief that expects nothing; the coefficients of many
-grids, and their spread, are what a new grid may be expected to have. The seeds are used nowhere
-else. Real recordings are not looked at.
+grids, and their spread, are what a new grid may be expected to have. The grids are those of the
+half of the population that is there to be fitted to. Real recordings are not looked at.
 """
 
 import argparse
+import os
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
@@ -15,60 +17,85 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.cryoem.pilots.designs import ice_features
 from coaf.cryoem.pilots.prediction import prediction_features
+from coaf.cryoem.simulator.population import member
 from coaf.cryoem.simulator.simulator import Simulator
 
 CUTS = (3.8, 4.5, 6.0)
+SQUARES = 12
+MOST = 2000  # holes of a grid
+
+
+def learned(X: FloatArray, y: FloatArray, groups: FloatArray, family: str) -> FloatArray:
+    """Coefficients, intercept and deviations of a grid all of whose holes are known."""
+    belief = Nested(X.shape[1], family=family, scale=8.0, effects=(0.7, 0.7))  # type: ignore[arg-type]
+    belief.learn(X, y, groups)
+    return np.concatenate([belief.theta, belief.deviations])
+
+
+def of_grid(index: int) -> dict[str, FloatArray]:
+    """By name of a design: what is found on a grid."""
+    one = member(index, "develop")
+    simulator = Simulator(
+        one.seed,
+        squares=SQUARES,
+        pixels=False,
+        prediction=True,
+        delay="none",
+        conditions=one.conditions,
+    )
+    names = simulator.feature_names
+    column, ice, around = (names.index(n) for n in ("prediction", "ice", "neighbours"))
+    patches = [
+        (survey.features[patch.name], patch)
+        for square in simulator.squares()
+        for survey in [simulator.peek(square.name)]
+        for patch in survey.patches
+    ]
+    some = np.random.default_rng(index).permutation(len(patches))
+    counts = np.cumsum([len(patches[k][1].holes) for k in some])
+    patches = [patches[k] for k in some[: max(int(np.searchsorted(counts, MOST)), 10)]]
+    holes = [hole.name for _, patch in patches for hole in patch.holes]
+    groups = np.concatenate([[[p.square, p.name]] * len(p.holes) for _, p in patches])
+    ctf = np.array([np.inf if (t := simulator.truth(h)) is None else t for h in holes])
+    count = np.array([simulator.particles(h) or 0.0 for h in holes])
+    logs = [np.log(rows[:, column]) for rows, _ in patches]
+    found = {
+        "shape": np.array(
+            [
+                np.mean([x.mean() for x in logs]),
+                np.std([x.mean() for x in logs]),
+                np.mean([x.std() for x in logs]),
+                np.mean([len(x) for x in logs]),
+            ]
+        )
+    }
+    looks = np.concatenate([ice_features(rows[:, ice], rows[:, around]) for rows, _ in patches])
+    for cut in CUTS:
+        good = (ctf < cut).astype(np.float64)
+        X = np.concatenate([prediction_features(rows[:, column], cut) for rows, _ in patches])
+        if one.holes >= 4:  # in smaller patches holes hardly differ from their patch
+            found[f"prediction, {cut} Å"] = learned(X, good, groups, "logistic")
+        found[f"ice, {cut} Å"] = learned(looks, good, groups, "logistic")
+    found["ice, particles in spreads"] = learned(
+        looks, (count - count.mean()) / count.std(), groups, "gaussian"
+    )
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--grids", type=int, default=24)
-    parser.add_argument("--first", type=int, default=500, help="The first seed.")
+    parser.add_argument("--grids", type=int, default=80)
     given = parser.parse_args()
-    found: dict[str, list[FloatArray]] = {}
-    shapes: list[FloatArray] = []
-    for seed in range(given.first, given.first + given.grids):
-        simulator = Simulator(seed, pixels=False, prediction=True, delay="none")
-        names = simulator.feature_names
-        column, ice, around = (names.index(n) for n in ("prediction", "ice", "neighbours"))
-        patches = [
-            (survey.features[patch.name], [simulator.truth(h.name) for h in patch.holes], patch)
-            for square in simulator.squares()
-            for survey in [simulator.peek(square.name)]
-            for patch in survey.patches
-        ]
-        groups = np.concatenate([[[p.square, p.name]] * len(p.holes) for _, _, p in patches])
-        ctf = np.array([np.inf if t is None else t for _, truth, _ in patches for t in truth])
-        logs = [np.log(rows[:, column]) for rows, _, _ in patches]
-        shapes.append(
-            np.array(
-                [
-                    np.mean([one.mean() for one in logs]),
-                    np.std([one.mean() for one in logs]),
-                    np.mean([one.std() for one in logs]),
-                    np.mean([len(one) for one in logs]),
-                ]
-            )
-        )
-        for cut in CUTS:
-            good = (ctf < cut).astype(np.float64)
-            X = np.concatenate(
-                [prediction_features(rows[:, column], cut) for rows, _, _ in patches]
-            )
-            belief = Nested(2, scale=8.0, effects=(0.7, 0.7))
-            belief.learn(X, good, groups)
-            found.setdefault(f"prediction, {cut} Å", []).append(
-                np.concatenate([belief.theta, belief.deviations])
-            )
-        X = np.concatenate([ice_features(rows[:, ice], rows[:, around]) for rows, _, _ in patches])
-        belief = Nested(3, scale=8.0, effects=(0.7, 0.7))
-        belief.learn(X, (ctf < CUTS[0]).astype(np.float64), groups)
-        found.setdefault("ice, 3.8 Å", []).append(np.concatenate([belief.theta, belief.deviations]))
-    print("coefficients, intercept, deviations of squares and patches: mean and spread of grids")
-    for name, rows in found.items():
-        print(f"{name:18}", np.mean(rows, axis=0).round(2), np.std(rows, axis=0, ddof=1).round(2))
-    print("ln of predictions: mean, spread of patches, spread within one; holes of a patch")
-    print(f"{'':18}", np.mean(shapes, axis=0).round(2), np.std(shapes, axis=0, ddof=1).round(2))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with ProcessPoolExecutor() as pool:
+        grids = list(pool.map(of_grid, range(given.grids)))
+    print("coefficients, intercept, deviations of squares and patches: quartiles, mean, spread")
+    for name in grids[0] | grids[1] | grids[2]:
+        rows = np.array([grid[name] for grid in grids if name in grid])
+        print(f"{name}: {len(rows)} grids")
+        for quantile in (0.25, 0.5, 0.75):
+            print("   ", np.quantile(rows, quantile, axis=0).round(2))
+        print("   ", rows.mean(axis=0).round(2), rows.std(axis=0, ddof=1).round(2))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.paper import WholePatch
 from coaf.cryoem.pilots.prediction import (
     CENTRE,
-    DOUBT,
     EFFECTS,
     SPREAD,
     prediction_belief,
@@ -81,7 +80,7 @@ def piloted(settings: Settings, design: Design) -> CoafPilot:
     return CoafPilot(settings.timing, reward=reward, columns=settings.columns, design=design)
 
 
-def nothing(latency: Latency) -> list[Round]:
+def nothing(latency: Latency, holes: int) -> list[Round]:
     """No rounds to expect."""
     return []
 
@@ -96,26 +95,25 @@ def vague(settings: Settings) -> CoafPilot:
 
 
 def own_only(settings: Settings) -> CoafPilot:
-    scale = (DOUBT * (SPREAD[0] + SPREAD[1]), DOUBT * SPREAD[2])
-    belief = partial(Nested, 1, centre=(CENTRE[0] + CENTRE[1], CENTRE[2]), scale=scale)
+    belief = partial(Nested, 1, centre=(CENTRE[0], CENTRE[2]), scale=(SPREAD[0], SPREAD[2]))
     whole = designed(settings)
 
     def own(rows: FloatArray) -> FloatArray:
-        return whole.features(rows)[:, :1]
+        found: FloatArray = whole.features(rows).sum(axis=1, keepdims=True)
+        return found
 
     return piloted(settings, replace(whole, features=own, belief=belief, typical=nothing))
 
 
 def grouped(settings: Settings, effects: tuple[float, ...]) -> CoafPilot:
-    scale = tuple(DOUBT * s for s in SPREAD)
-    belief = partial(Nested, 2, centre=CENTRE, scale=scale, effects=effects)
+    belief = partial(Nested, 2, centre=CENTRE, scale=SPREAD, effects=effects)
     return piloted(settings, replace(designed(settings), belief=belief))
 
 
 def blind(settings: Settings) -> CoafPilot:
     design = designed(settings)
     pilot = piloted(settings, design)
-    pilot.policy = Blind(design.belief(), expect=design.typical(settings.timing.latency()))
+    pilot.policy = Blind(design.belief())
     return pilot
 
 

@@ -213,15 +213,20 @@ def test_who_returns_is_not_a_new_example() -> None:
     assert [r.key for r in policy.remembered] == ["a"]
 
 
-def test_what_is_expected_counts_until_others_came() -> None:
-    rich = [patch(f"expected {k}", x=3.0) for k in range(2)]
-    policy = Stepwise(belief(centre=(1.0, -0.5)), size=3, expect=rich)
-    bare = Stepwise(belief(centre=(1.0, -0.5)), size=3)
-    assert policy.decide(patch("p")).rate > bare.decide(patch("p")).rate
+@pytest.mark.parametrize("enters", [True, False])
+def test_what_is_expected_fades_with_what_is_met(enters: bool) -> None:
+    """Whether what is met is entered, or skipped as not worth it beside what was expected."""
+    rich = [patch(f"expected {k}", x=3.0) for k in range(3)]
+    policy = Stepwise(belief(centre=(1.0, -0.5)), expect=rich)
+    bare = Stepwise(belief(centre=(1.0, -0.5)))
+    ahead = []
     for k in range(3):
         for one in (policy, bare):
-            one.commit(one.decide(patch(f"{k}")))
-    assert policy.rate == bare.rate
+            decision = one.decide(patch(f"{k}"))
+            one.commit(decision, executed=decision.chosen if enters else np.zeros(12, np.bool_))
+        ahead.append(policy.rate - bare.rate)
+    assert ahead[0] > ahead[1] > 0.0
+    assert ahead[2] == 0.0
 
 
 def test_an_empty_round_costs_its_base_and_harms_nothing() -> None:

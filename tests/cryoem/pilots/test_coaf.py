@@ -16,6 +16,7 @@ from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.pilots.designs import Design
 from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import GOOD, collect
+from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST
 from cryoem.driven import drive
@@ -315,3 +316,17 @@ def test_a_design_may_be_given() -> None:
     pilot.scored([Scored("h0", 0, 0.0), Scored("h2", 0, 1.0)])
     found = pilot.estimates(patch)
     assert found[0] == found[1] < found[2] == found[3]
+
+
+@pytest.mark.parametrize("holes", [1, 2, 3])
+@pytest.mark.parametrize("prediction", [True, False])
+def test_small_patches_are_not_judged_by_large_ones(holes: int, prediction: bool) -> None:
+    """Whatever patches it expects, it collects at least nine tenths of what taking all does."""
+    conditions = Conditions(thickness=45.0, patch_rows=1.0, patch_columns=float(holes))
+    settings: dict[str, Any] = {"hours": 1.0, "explore": 0.0}
+    ours = every = 0.0
+    for seed in (3, 4, 5):
+        grid = simulator(seed, squares=4, prediction=prediction, conditions=conditions)
+        ours += collect(grid, "coaf", **settings).summary()["true_good"]
+        every += collect(grid.again(), "take-all", **settings).summary()["true_good"]
+    assert ours > 0.9 * every > 10.0

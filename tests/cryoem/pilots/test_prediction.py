@@ -6,7 +6,6 @@ import pytest
 from coaf.bandit.latency import Setup
 from coaf.cryoem.pilots.designs import design_for, ice_features
 from coaf.cryoem.pilots.prediction import (
-    HOLES,
     PREDICTION_FEATURES,
     prediction_belief,
     prediction_features,
@@ -22,6 +21,9 @@ def test_features_go_by_the_ratio_to_the_cut() -> None:
     assert X.shape == (3, len(PREDICTION_FEATURES))
     assert X[:, 0] == pytest.approx(np.log([0.5, 1.0, 2.0]))
     assert X[:, 1] == pytest.approx(np.zeros(3), abs=1e-12)
+    moved = prediction_features(2.0 * predicted, 6.0)
+    assert moved[:, 0] == pytest.approx(X[:, 0]), "a hole is told from its patch"
+    assert moved[:, 1] == pytest.approx(np.full(3, np.log(2.0)))
     assert prediction_features(predicted / 2.0, 3.0) == pytest.approx(X), "in Å or in nm"
 
 
@@ -34,9 +36,8 @@ def test_what_cannot_be_a_prediction(predicted: list[float], cut: float) -> None
 def test_before_any_score_a_better_prediction_is_better() -> None:
     belief = prediction_belief()
     own = prediction_features([3.0, 5.0, 8.0, 15.0], 3.8)
-    own[:, 1] = 0.5
     assert (np.diff(belief.mean(own)) < 0.0).all()
-    patch = np.column_stack([np.full(3, 0.5), [0.2, 0.5, 1.0]])
+    patch = np.column_stack([np.full(3, 0.1), [0.2, 0.5, 1.0]])
     assert (np.diff(belief.mean(patch)) < 0.0).all()
 
 
@@ -47,14 +48,14 @@ def test_some_dozens_of_scores_overrule_it() -> None:
     for k in range(12):
         X = prediction_features(rng.uniform(3.0, 12.0, 10), 3.8)
         groups = np.array([["s", f"{k}"]] * 10)
-        belief.learn(X, (X[:, 0] > 0.7).astype(np.float64), groups)
+        belief.learn(X, (X.sum(axis=1) > 0.7).astype(np.float64), groups)
     low, high = prediction_features([3.5, 11.0], 3.8)
     assert belief.mean([high])[0] > belief.mean([low])[0] + 0.3
 
 
 def test_typical_patches_are_rounds_of_their_own() -> None:
-    patches = typical_patches(3.8, Setup(12.0, 52.0, 6.7))
-    assert all(patch.n == HOLES for patch in patches)
+    patches = typical_patches(3.8, Setup(12.0, 52.0, 6.7), holes=7)
+    assert all(patch.n == 7 for patch in patches)
     labels = {tuple(patch.groups[0]) for patch in patches if patch.groups is not None}
     assert len(labels) == len(patches)
     means = [prediction_belief().mean(patch.features).mean() for patch in patches]

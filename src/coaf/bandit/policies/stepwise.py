@@ -73,8 +73,9 @@ class Stepwise(Policy):
     lag
         How many further arms are taken before the reward of an arm is in. May be set at any time.
     expect
-        Rounds to expect before any was seen. They are remembered as if they had been entered, so
-        that the first rounds are not judged by themselves alone, and fade as others come.
+        Rounds to expect before any was seen, so that the first are not judged by themselves alone.
+        Each round that is met takes the place of one of them: when as many were met they count no
+        more, whatever was made of those.
 
     Examples
     --------
@@ -114,7 +115,8 @@ class Stepwise(Policy):
         super().__init__(belief=belief, index=Mean(), **shared)  # type: ignore[arg-type]
         self.size = int(number("size", size, low=1))
         self.lag = int(number("lag", lag, low=0))
-        self.remembered: deque[Round] = deque(map(_checked, expect), maxlen=self.size)
+        self.remembered: deque[Round] = deque(maxlen=self.size)
+        self.expected = [_checked(r) for r in expect]
         # The entry decision, its rate, and whether rewards had no size yet.
         self._visit: tuple[int | str, float, bool] | None = None
         self._seconds, self._rounds = inf, inf
@@ -218,7 +220,19 @@ class Stepwise(Policy):
         fits = np.array([p is not None for p in part], dtype=np.bool_)
         return [r if p is None else p for r, p in zip(rounds, part, strict=True)], fits
 
-    def _worth(self, rounds: list[Round], *, anew: bool) -> Worth | None:
+    def _typical(self, here: list[Round]) -> Worth | None:
+        """What a round is worth that is not opened yet: like those met, and those expected."""
+        # The round here was drawn like any other.
+        met = [*self.remembered, *(r for r in here if self._is_new(r))]
+        stays = 1.0 - len(met) / len(self.expected) if self.expected else 0.0
+        if stays <= 0.0:
+            return self._worth(met, anew=True)
+        weights = np.repeat([stays, 1.0], [len(self.expected), len(met)])
+        return self._worth([*self.expected, *met], anew=True, weights=weights / weights.mean())
+
+    def _worth(
+        self, rounds: list[Round], *, anew: bool, weights: FloatArray | float = 1.0
+    ) -> Worth | None:
         if not rounds:
             return None
         rounds, fits = self._within(rounds)
@@ -230,7 +244,7 @@ class Stepwise(Policy):
             values, seconds = table.worth(rate)
             enters = fits & (values > rate * setup)
             values = np.where(enters, values - rate * setup, 0.0) - rate * base
-            return values, np.where(enters, seconds + setup, 0.0) + base
+            return weights * values, weights * (np.where(enters, seconds + setup, 0.0) + base)
 
         return worth
 
@@ -246,10 +260,8 @@ class Stepwise(Policy):
         if self.blind:
             return 0.0
         here = [] if round is None or self._is_again(_checked(round)) else [round]
-        # The round here was drawn like any other.
-        rounds = [*self.remembered, *(r for r in here if self._is_new(r))]
         try:
-            typical = self._worth(rounds, anew=True)
+            typical = self._typical(here)
             if typical is None:
                 return 0.0
             usual = price(seconds=0.0, typical=typical)
@@ -319,6 +331,7 @@ class Stepwise(Policy):
             "size": self.size,
             "lag": self.lag,
             "rounds": [save_round(r) for r in self.remembered],
+            "expected": [save_round(r) for r in self.expected],
             "visit": None if self._visit is None else list(self._visit),
             "seconds left": None if isinf(self._seconds) else self._seconds,
             "rounds left": None if isinf(self._rounds) else self._rounds,
@@ -330,6 +343,8 @@ class Stepwise(Policy):
     def _build(cls, state: Mapping[str, Any], **shared: Any) -> Self:
         policy = cls(size=entry(state, "size"), lag=entry(state, "lag"), **shared)
         policy.remembered.extend(load_round(r) for r in entry(state, "rounds"))
+        # Earlier releases remembered what they expected as if it had been met.
+        policy.expected = [load_round(r) for r in state.get("expected", [])]
         visit = entry(state, "visit")
         if visit is not None:
             # States of earlier releases do not tell, and took every rate of 0 for a blind one.

@@ -56,7 +56,7 @@ class CoafPilot:
         design: Design | None = None,
     ) -> None:
         self.design = design_for(columns, reward) if design is None else design
-        self.policy = Stepwise(self.design.belief(), expect=self.design.typical(timing.latency()))
+        self.policy = Stepwise(self.design.belief())
         self.squares = SquareChoice()
         self._known: dict[str, KnownPatch] = {}
         self._patches: dict[str, list[str]] = {}  # by square opened; one may hold no patch
@@ -160,6 +160,10 @@ class CoafPilot:
                 held.append(patch.name)
             self._known[patch.name] = known
             self._where |= {hole.name: (known, i) for i, hole in enumerate(patch.holes)}
+        if new and len(self._known) == len(new):
+            # The first patches tell how large patches are here; of the rest they are too few.
+            usual = ceil(np.mean([len(known.patch.holes) for known in new]))
+            self.policy.expected = self.design.typical(timing.latency(), usual)
         every = (known.round(timing, range(len(known.patch.holes))) for known in new)
         self.policy.meet(every)
 

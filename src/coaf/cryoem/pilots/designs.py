@@ -11,7 +11,6 @@ from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.latency import Latency
 from coaf.bandit.problem import Round
 from coaf.cryoem.pilots.prediction import (
-    DOUBT,
     EFFECTS,
     prediction_belief,
     prediction_features,
@@ -19,10 +18,11 @@ from coaf.cryoem.pilots.prediction import (
 )
 from coaf.cryoem.reward import GoodBelow, Reward
 
-# The log odds of a good hole on simulated grids, by ice: coefficients of `ice_features` and the
-# intercept, and their spread between grids (`python benchmarks/grid_priors.py`).
-ICE_CENTRE = (-2.7, -2.9, -1.8, -1.2)
-ICE_SPREAD = (1.3, 0.9, 0.8, 0.8)
+# The log odds of a good hole on half of the population of grids, by ice: coefficients of
+# `ice_features` and the intercept, and their spread between grids, for cuts from 3.8 to 6 Å
+# (`python benchmarks/grid_priors.py`).
+ICE_CENTRE = (-1.0, -2.9, -0.25, 0.0)
+ICE_SPREAD = (2.9, 2.4, 1.2, 1.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Design:
     features: Callable[[FloatArray], FloatArray]
     belief: Callable[[], Nested]
     family: str
-    typical: Callable[[Latency], list[Round]] = lambda _: []
+    typical: Callable[[Latency, int], list[Round]] = lambda latency, holes: []
 
     def target(self, reward: float) -> float:
         """The reward as the belief learns it: shares of 1 for a logistic one."""
@@ -69,18 +69,14 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
     if reward.family == "logistic":
         more = () if extra is None else (0.0,)
         centre = (*ICE_CENTRE[:-1], *more, ICE_CENTRE[-1])
-        scale = (*(DOUBT * s for s in ICE_SPREAD[:-1]), *(2.5 for _ in more), 2.5)
+        scale = (*ICE_SPREAD[:-1], *(2.5 for _ in more), ICE_SPREAD[-1])
         return Design(
             looks,
             lambda: Nested(len(centre) - 1, centre=centre, scale=scale, effects=EFFECTS),
             "logistic",
         )
-    dim = 3 if extra is None else 4
-    return Design(
-        looks,
-        lambda: Nested(dim, family="gaussian", effects=(0.3, 0.3), noise=0.5, scale=1.0),
-        "gaussian",
-    )
+    # Nobody knows beforehand how many particles are many: until scores come, all is taken.
+    return Design(looks, lambda: Nested(3 if extra is None else 4, family="gaussian"), "gaussian")
 
 
 def _unknown(columns: int, reward: Reward) -> Design:
