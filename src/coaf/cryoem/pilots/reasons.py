@@ -245,17 +245,20 @@ def square(unit: Unit, squares: int, gain: float, rate: float, seconds: float) -
     The best of 31 squares: its patches should bring 12 good micrographs more than their time is \
 worth, and the 85 s of opening it are worth 2.9, as an hour is worth 122.
     """
-    return f"The best of {squares} squares: {_inside_it(unit, gain)}{_opening(unit, rate, seconds)}."
+    return (
+        f"The best of {squares} squares: {_inside_it(unit, gain)}{_opening(unit, rate, seconds)}."
+    )
 
 
 def no_square(unit: Unit, gain: float, rate: float, seconds: float) -> str:
     """Why no square is opened."""
-    found = f"of the best one, {_inside_it(unit, gain)}{_opening(unit, rate, seconds)}"
+    found = f"{_inside_it(unit, gain, of='the best')}{_opening(unit, rate, seconds)}"
     return f"No square pays for being opened: {found}."
 
 
-def _inside_it(unit: Unit, gain: float) -> str:
-    return f"its patches should bring {_beyond(unit, gain)} than their time is worth"
+def _inside_it(unit: Unit, gain: float, *, of: str = "") -> str:
+    whose = f"the patches of {of}" if of else "its patches"
+    return f"{whose} should bring {_beyond(unit, gain)} than their time is worth"
 
 
 def _beyond(unit: Unit, gain: float) -> str:
