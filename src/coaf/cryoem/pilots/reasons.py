@@ -37,10 +37,6 @@ class Unit:
         """How many, and of what."""
         return f"{self.bare(reward)} {self.name}"
 
-    def hour(self, rate: float) -> str:
-        """What an hour is worth, where a second is worth `rate`."""
-        return f"an hour is worth {self.count(rate * HOUR)}"
-
     def expected(self, estimate: float, shots: int = 1) -> str:
         """What is expected of a hole.
 
@@ -162,28 +158,24 @@ def take_hole(unit: Unit, now: Facing) -> str:
     --------
     >>> print(take_hole(MICROGRAPHS, Facing(21, 0.53, rate=0.034, seconds=6.5, inside=True)))
     Take the best of 21 holes left: it is expected to be good with 53 %, and its 6.5 s are worth \
-0.22, as an hour is worth 122 good micrographs.
+0.22 good micrographs, as an hour is worth 122.
     """
     if not now.knows:
-        return (
-            f"Take one of {_holes(now)}: {_unknown(unit, now)}. Until scores tell, the hole of "
-            "which least is known is tried."
-        )
+        rule = "the one of which least is known is tried" if now.blind else "they are tried in turn"
+        return f"Take one of {_holes(now)}: {_unknown(unit, now)}. Until scores tell, {rule}."
     if not now.inside:
+        brings = f"the patch to bring {unit.count(now.gain)} more than its time is worth"
         return (
-            f"Go there and take the best of {_holes(now)}: {_best(unit, now, 'it')}, and the patch "
-            f"to bring {unit.bare(now.gain)} more than its time is worth; {_price(unit, now)}."
+            f"Go there and take the best of {_holes(now)}: {_best(unit, now, 'it')}, and {brings}, "
+            f"as {_hour(unit, now.rate)}."
         )
     which = f"the best of {_holes(now)}" if now.holes > 1 else "the last hole"
-    cost = now.rate * now.seconds
-    if cost <= 0.0:
-        return f"Take {which}: {_best(unit, now, 'it')}, and {_price(unit, now)}."
-    worth = f"its {plain(now.seconds)} s are worth {unit.bare(cost)}, as {_price(unit, now)}"
-    if now.estimate >= cost or now.holes == 1:
-        return f"Take {which}: {_best(unit, now, 'it')}, and {worth}."
+    found = f"Take {which}: {_best(unit, now, 'it')}, and {_cost(unit, now)}"
+    if now.estimate >= now.rate * now.seconds or now.holes == 1:
+        return f"{found}."
     return (
-        f"Take {which}: {_best(unit, now, 'it')}, and {worth}; but its score tells of the others, "
-        f"and with those it should bring {unit.bare(now.gain)} more than the time is worth."
+        f"{found}; but its score tells of the others, and with those it should bring "
+        f"{unit.bare(now.gain)} more than the time is worth."
     )
 
 
@@ -208,13 +200,10 @@ micrographs; going there would lose 1.8 of them.
     if now.rate <= 0.0:
         return f"{found}."
     if now.inside:
-        return (
-            f"{found}, and its {plain(now.seconds)} s are worth "
-            f"{unit.bare(now.rate * now.seconds)}, as {_price(unit, now)}."
-        )
+        return f"{found}, and {_cost(unit, now)}."
     of = " of them" if unit != REWARD else ""
-    loss = unit.bare(max(-now.gain, 0.0))
-    return f"{found}; {_price(unit, now)}; going there would lose {loss}{of}."
+    loss, hour = unit.bare(max(-now.gain, 0.0)), f"an hour is worth {unit.count(now.rate * HOUR)}"
+    return f"{found}; {hour}; going there would lose {loss}{of}."
 
 
 def patch(unit: Unit, patches: int, gain: float) -> str:
@@ -269,8 +258,8 @@ def _opening(unit: Unit, rate: float, seconds: float) -> str:
     if rate <= 0.0:
         return ""
     return (
-        f", and the {plain(seconds)} s of opening it are worth {unit.bare(rate * seconds)}, as an "
-        f"hour is worth {unit.bare(rate * HOUR)}"
+        f", and the {plain(seconds)} s of opening it are worth {unit.bare(rate * seconds)}, as "
+        f"{_hour(unit, rate)}"
     )
 
 
@@ -290,5 +279,14 @@ def _unknown(unit: Unit, now: Facing) -> str:
     return f"{why}, so nothing is known of {many}"
 
 
-def _price(unit: Unit, now: Facing) -> str:
-    return unit.hour(now.rate) if now.rate > 0.0 else "the time has no better use"
+def _cost(unit: Unit, now: Facing) -> str:
+    if now.rate <= 0.0:
+        return _hour(unit, now.rate)
+    cost = unit.count(now.rate * now.seconds)
+    return f"its {plain(now.seconds)} s are worth {cost}, as {_hour(unit, now.rate)}"
+
+
+def _hour(unit: Unit, rate: float) -> str:
+    if rate <= 0.0:
+        return "the time has no better use"
+    return f"an hour is worth {unit.bare(rate * HOUR)}"

@@ -10,7 +10,7 @@ STYLE = (
     + """
 svg { display: block; width: 100%; height: auto; }
 .map { overflow-x: auto; margin: .6rem 0; }
-.map > svg { min-width: 44rem; font: 9.5px system-ui, Helvetica, Arial, sans-serif; }
+.map > svg { min-width: 44rem; }
 .ground { fill: #5f6871; }
 .patch path { fill: transparent; stroke: #fff; stroke-opacity: .75; stroke-width: 1.2; }
 .patch.skipped path { stroke-opacity: .45; stroke-dasharray: 5 4; }
@@ -21,9 +21,9 @@ svg { display: block; width: 100%; height: auto; }
 .hole.not-scored circle { stroke: var(--unscored); stroke-width: 2.4; }
 .hole.chance circle { stroke-dasharray: 3 2; }
 .hole:hover circle, .hole:target circle { stroke-width: 4.5; }
-.hole text { fill: #fff; stroke: #000; stroke-width: 2; paint-order: stroke;
+.hole text { fill: #fff; stroke: #000; stroke-width: .2em; paint-order: stroke;
   pointer-events: none; }
-.hole text.expected { fill-opacity: .85; font-size: 8px; }
+.hole text.expected { fill-opacity: .85; font-size: .85em; }
 .hole text.measured { text-anchor: middle; font-weight: 700; }
 .hole.good text.measured { fill: #7cf5cf; }
 .hole.bad text.measured { fill: #ffb68c; }
@@ -31,7 +31,7 @@ svg { display: block; width: 100%; height: auto; }
 .dot.good { fill: var(--good); }
 .dot.bad { fill: var(--bad); }
 .dot.not-scored { fill: var(--unscored); }
-.atlas { margin: .8rem 0; font: 600 20px system-ui, Helvetica, Arial, sans-serif; }
+.atlas { margin: .8rem 0; font-weight: 600; }
 .atlas text { fill: var(--ink); pointer-events: none; }
 .atlas .order { fill: var(--soft); font-weight: 400; }
 .square rect { stroke: var(--rule); stroke-width: 2; fill: transparent; }
@@ -107,7 +107,8 @@ SCRIPT = """
     tip.textContent = on.dataset.title;
     const wide = document.documentElement.clientWidth, box = tip.getBoundingClientRect();
     const low = event.clientY + box.height + 24 > innerHeight;
-    tip.style.left = Math.max(Math.min(event.clientX + 12, wide - box.width - 8), 8) + scrollX + "px";
+    const left = Math.max(Math.min(event.clientX + 12, wide - box.width - 8), 8);
+    tip.style.left = left + scrollX + "px";
     tip.style.top = event.clientY + scrollY + (low ? -box.height - 12 : 16) + "px";
   };
   addEventListener("pointerover", show);

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from os.path import commonprefix
 from statistics import fmean, median
 
 from coaf.cryoem.grid import Patch, Square
@@ -110,9 +109,7 @@ class Outcomes:
             if row["event"] in ("go", "leave", "skip") and row["patch"]:
                 self.visits.setdefault(row["patch"], []).append(row)
         self.squares = _squares(session)
-        names = list(self.squares)
-        shared = commonprefix(names) if len(names) > 1 else ""
-        self._shared = shared[: shared.rfind("_") + 1]
+        self._shared = _beginning(list(self.squares))
 
     def _holes(self, scores: dict[str, float]) -> dict[str, Taken]:
         found: dict[str, Taken] = {}
@@ -207,14 +204,29 @@ class Outcomes:
         return ", ".join(parts)
 
     def label(self, hole: str) -> str:
-        """What was measured of a hole, as short as can be: Å, particles, or the reward."""
+        """What was measured of a hole, as short as can be: its best fit in Å, or its reward."""
         one = self.taken[hole]
         if one.fate == "not scored":
             return "?"
-        fits = [shot.ctf for shot in one.measured if shot.ctf is not None]
-        if self.unit.chance and one.measured:
-            return f"{fmean(fits):.1f}" if fits else "–"
-        return self.unit.bare(max(one.score or 0.0, 0.0)) if not self.unit.chance else one.fate
+        if self.shows_fits:
+            fits = [shot.ctf for shot in one.measured if shot.ctf is not None]
+            return f"{min(fits):.1f}" if fits else "–"
+        return self.unit.bare(max(one.score or 0.0, 0.0))
+
+    @property
+    def shows_fits(self) -> bool:
+        """Whether a hole's label is its CTF fit, and not its reward."""
+        return self.unit.chance and any(one.measured for one in self.taken.values())
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """The words that all names begin with, up to an underscore; none for a single name."""
+    if len(names) < 2:
+        return ""
+    # What the first and the last in order share, all share.
+    first, last = min(names), max(names)
+    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    return first[: first.rfind("_", 0, same) + 1]
 
 
 def clock(seconds: float) -> str:

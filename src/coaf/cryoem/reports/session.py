@@ -192,7 +192,7 @@ def _squares(
     report: Page, outcomes: Outcomes, names: Mapping[str, str], holes: Mapping[str, str]
 ) -> None:
     unit, session = outcomes.unit, outcomes.session
-    label = "the CTF fit in Å" if unit.chance else draw.axis(unit)
+    label = "the CTF fit in Å" if outcomes.shows_fits else draw.axis(unit)
     bar = f"at least {unit.count(outcomes.bar)}, the median" if outcomes.bar > 0.0 else ""
     report.section("Squares")
     report.text(

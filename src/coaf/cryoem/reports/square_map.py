@@ -17,8 +17,10 @@ from coaf.cryoem.reports.outcomes import Outcomes, clock, tally
 SIDE = 1000  # of a map, in its own units
 _PIXELS = 700  # of its picture: finer than this only costs space
 _SMALL = 200  # of a thumbnail
-_MARGIN = 40.0  # around the holes that are shown
+_LETTERS = 14.0  # their height, at most
+_MARGIN = 40.0  # around the holes that are shown, at least
 _NEAREST = 450.0  # of what is shown of a map, at least
+_NARROWEST = 40.0  # µm, of a square without a picture
 _BRIGHTEST = 215.0  # so that rings and numbers stand out
 
 
@@ -34,11 +36,11 @@ class _Ground:
 
     @property
     def scale(self) -> float:
-        return SIDE / self.image.pixels.shape[1]
+        return float(SIDE / self.image.pixels.shape[1])
 
     @property
     def height(self) -> float:
-        return self.image.pixels.shape[0] * self.scale
+        return float(self.image.pixels.shape[0] * self.scale)
 
     def places(self, holes: Iterable[Hole]) -> FloatArray:
         found: FloatArray = self.image.to_pixels([(h.x, h.y) for h in holes]) * self.scale
@@ -53,7 +55,8 @@ class _Ground:
         if not holes:
             return self.all
         places = self.places(holes)
-        low, high = places.min(axis=0) - _MARGIN, places.max(axis=0) + _MARGIN
+        margin = max(_MARGIN, 4.0 * max(map(self.radius, holes)))
+        low, high = places.min(axis=0) - margin, places.max(axis=0) + margin
         middle, (wide, tall) = 0.5 * (low + high), (high - low).tolist()
         # Neither so narrow nor so near that it fills more than the page when drawn as wide.
         wide = min(max(wide, 0.85 * tall, _NEAREST), float(SIDE))
@@ -83,7 +86,9 @@ def square_map(outcomes: Outcomes, square: str, names: Mapping[str, str]) -> str
     ground = _ground(survey)
     label = f"Square {square}, its patches and holes"
     holes = [hole for patch in survey.patches for hole in patch.holes]
-    parts = [_begin(label, ground.around(holes)), ground.picture(_PIXELS)]
+    letters = min(1.25 * min(map(ground.radius, holes), default=8.0), _LETTERS)
+    begin = _begin(label, ground.around(holes), letters=letters)
+    parts = [begin, ground.picture(_PIXELS)]
     for patch in survey.patches:
         places = ground.places(patch.holes)
         told = outcomes.visits.get(patch.name, [])
@@ -119,9 +124,10 @@ def thumbnail(outcomes: Outcomes, square: str) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _begin(label: str, box: _Box) -> str:
+def _begin(label: str, box: _Box, *, letters: float = 0.0) -> str:
     view = " ".join(f"{value:.0f}" for value in box)
-    return f'<svg viewBox="{view}" role="img" aria-label="{escape(label, quote=True)}">'
+    size = f' font-size="{letters:.1f}"' if letters else ""
+    return f'<svg viewBox="{view}"{size} role="img" aria-label="{escape(label, quote=True)}">'
 
 
 def _kind(outcomes: Outcomes, hole: str) -> str:
@@ -140,16 +146,16 @@ def _hole(outcomes: Outcomes, hole: Hole, x: float, y: float, radius: float) -> 
         drawn += f'<text class="expected" {at}>{escape(_short(outcomes, estimate))}</text>'
     if hole.name in outcomes.taken:
         measured = escape(outcomes.label(hole.name))
-        drawn += f'<text class="measured" x="{x:.1f}" y="{y + 3.5:.1f}">{measured}</text>'
+        drawn += f'<text class="measured" x="{x:.1f}" y="{y:.1f}" dy=".36em">{measured}</text>'
     return drawn
 
 
 def _short(outcomes: Outcomes, estimate: float) -> str:
-    """Two decimals and no zero before them: there are many, and little room."""
+    """Two decimals of a chance and no zero before them: there are many, and little room."""
     value = max(estimate * outcomes.unit.scale, 0.0)
-    if value < 0.995:
+    if value < 0.995 and outcomes.unit.scale < 10.0:
         return f"{value:.2f}".removeprefix("0")
-    return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+    return f"{value:.1f}" if value < 9.95 and outcomes.unit.scale < 10.0 else f"{value:.0f}"
 
 
 def _of_hole(outcomes: Outcomes, hole: Hole, patch: Patch, why: str) -> str:
@@ -214,9 +220,9 @@ def _ground(survey: Survey) -> _Ground:
     if not holes:
         return _Ground(Image(np.zeros((16, 16), np.float32), 1.0), shown=False)
     places = np.array([(hole.x, hole.y) for hole in holes])
-    low, high = places.min(axis=0) - 3.0, places.max(axis=0) + 3.0
+    low, high = places.min(axis=0), places.max(axis=0)
     # As wide as the holes need, and not much higher or lower than that.
-    width, height = (high - low).tolist()
+    width, height = np.maximum(high - low + 10.0, _NARROWEST).tolist()
     x, y = (0.5 * (low + high)).tolist()
     rows = round(min(max(256.0 * height / width, 64.0), 384.0))
     size = max(width / 256.0, height / rows)
@@ -237,5 +243,5 @@ def _jpeg(image: Image, pixels: int) -> bytes:
     if ratio < 1.0:
         picture = picture.resize((pixels, max(round(picture.height * ratio), 1)))
     held = io.BytesIO()
-    picture.save(held, format="JPEG", quality=60, optimize=True)
+    picture.save(held, format="JPEG", quality=70, optimize=True)
     return held.getvalue()
