@@ -1,6 +1,7 @@
 """Reasons are in the words of who sits at the microscope, and say what is not known."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from coaf.cryoem.reward import parse_reward
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.simulator.simulator import Simulator
 
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 PARTICLES = Unit("particles", 100.0)
 NOW = Facing(21, 0.08, rate=122.0 / 3600.0, seconds=6.5, gain=-1.8)
 INSIDE = replace(NOW, inside=True, gain=0.4)
@@ -56,6 +58,12 @@ def test_a_hole_that_is_taken() -> None:
     )
     several = reasons.take_hole(MICROGRAPHS, replace(good, estimate=1.7, shots=4))
     assert "expected to give 1.7 good micrographs of 4, and" in several
+
+
+def test_the_docs_quote_what_is_said() -> None:
+    page = (DOCS / "howto" / "report.md").read_text("utf-8")
+    assert f"\n{reasons.no_hole(MICROGRAPHS, NOW)}\n" in page
+    assert f"\n{reasons.take_hole(MICROGRAPHS, replace(INSIDE, estimate=0.53))}\n" in page
 
 
 def test_where_time_is_free_no_price_is_told() -> None:

@@ -82,12 +82,13 @@ a:hover .square rect { stroke: var(--ink); stroke-width: 5; }
 @media (max-width: 42rem) {
   body { margin-top: 1rem; padding: 0 .8rem; }
   .decisions thead { display: none; }
+  .decisions, .decisions tbody { display: block; }
   .decisions tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
   .decisions td { display: inline; border: 0; padding: 0 .5rem 0 0; }
   .decisions td:empty { display: none; }
   .decisions td.number { text-align: left; }
   .decisions td:nth-child(4)::before { content: "expected "; color: var(--soft); }
-  .decisions td:last-child { display: block; }
+  .decisions td.came:not(:empty), .decisions td:last-child { display: block; padding: 0; }
 }
 """
 )
