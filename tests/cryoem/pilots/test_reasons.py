@@ -62,8 +62,8 @@ def test_a_hole_that_is_taken() -> None:
 
 def test_the_docs_quote_what_is_said() -> None:
     page = (DOCS / "howto" / "report.md").read_text("utf-8")
-    assert f"\n{reasons.no_hole(MICROGRAPHS, NOW)}\n" in page
-    assert f"\n{reasons.take_hole(MICROGRAPHS, replace(INSIDE, estimate=0.53))}\n" in page
+    assert f"\n> {reasons.no_hole(MICROGRAPHS, NOW)}\n" in page
+    assert f"\n> {reasons.take_hole(MICROGRAPHS, replace(INSIDE, estimate=0.53))}\n" in page
 
 
 def test_where_time_is_free_no_price_is_told() -> None:
