@@ -11,33 +11,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: #1c1f23;
-  background: #fff; margin: 2.5rem auto; max-width: 68rem; padding: 0 1.25rem; }
+:root { color-scheme: light dark; --ink: #1c1f23; --paper: #fff; --soft: #4a5560; --line: #d9dde2;
+  --rule: #9aa4ad; --link: #0059a0; --yes: #00694d; --no: #a63c00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --paper: #15181c; --soft: #a3adb7;
+  --line: #353b42; --rule: #66707a; --link: #7ab8f0; --yes: #3fd0a0; --no: #ff9a5c; }
+  figure img { filter: invert(.915) hue-rotate(180deg); } }
+body { font: 16px/1.55 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif;
+  color: var(--ink); background: var(--paper); margin: 2.5rem auto; max-width: 68rem;
+  padding: 0 1.25rem; }
 h1 { font-size: 1.8rem; line-height: 1.25; margin: 0 0 .3rem; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .9rem;
-  border-top: 1px solid #d9dde2; }
+  border-top: 1px solid var(--line); }
 p { max-width: 46rem; margin: .6rem 0; }
-p.lead { color: #4a5560; font-size: 1.05rem; }
+p.lead { color: var(--soft); font-size: 1.05rem; }
 nav { margin: 1rem 0; font-size: .95rem; }
 nav a { margin-right: 1.1rem; }
-a { color: #0059a0; }
+a { color: var(--link); }
 table { border-collapse: collapse; margin: .8rem 0; font-size: .94rem; }
-caption { text-align: left; color: #4a5560; padding-bottom: .35rem; }
+caption { text-align: left; color: var(--soft); padding-bottom: .35rem; }
 th, td { text-align: left; vertical-align: top; padding: .34rem .9rem .34rem 0;
-  border-bottom: 1px solid #e6e9ec; }
-th { font-weight: 600; border-bottom: 1px solid #9aa4ad; }
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; border-bottom: 1px solid var(--rule); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scroll { overflow-x: auto; }
 figure { margin: 1.2rem 0; }
 figure img { width: 100%; height: auto; }
-figcaption { color: #4a5560; font-size: .94rem; max-width: 46rem; }
+figcaption { color: var(--soft); font-size: .94rem; max-width: 46rem; }
 details { margin: .8rem 0; }
-summary { cursor: pointer; color: #0059a0; }
-.yes { color: #00694d; font-weight: 600; white-space: nowrap; }
-.no { color: #a63c00; font-weight: 600; white-space: nowrap; }
-footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid #d9dde2; color: #4a5560;
-  font-size: .9rem; }
+summary { cursor: pointer; color: var(--link); }
+.yes { color: var(--yes); font-weight: 600; white-space: nowrap; }
+.no { color: var(--no); font-weight: 600; white-space: nowrap; }
+footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid var(--line);
+  color: var(--soft); font-size: .9rem; }
 @media print { body { margin: 0; max-width: none; } nav { display: none; }
   figure, tr { break-inside: avoid; } }
 """
@@ -50,6 +55,13 @@ class Page:
 
     Text is text: whatever it holds is escaped.
 
+    Parameters
+    ----------
+    title, lead
+        What it is about, and the first lines.
+    style, script
+        More of both, for what is added by `inline`.
+
     Examples
     --------
     >>> report = Page("Good micrographs per hour", lead="One grid, two policies.")
@@ -59,8 +71,8 @@ class Page:
     True
     """
 
-    def __init__(self, title: str, *, lead: str = "") -> None:
-        self.title = title
+    def __init__(self, title: str, *, lead: str = "", style: str = "", script: str = "") -> None:
+        self.title, self._style, self._script = title, _STYLE + style, script
         self._sections: list[str] = []
         self._parts: list[str] = [f"<h1>{escape(title)}</h1>"]
         if lead:
@@ -110,6 +122,10 @@ class Page:
         image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt, quote=True)}">'
         self._parts.append(f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>")
 
+    def inline(self, html: str) -> None:
+        """Add HTML or SVG as it is: who makes it escapes what it holds."""
+        self._parts.append(html)
+
     def footer(self, text: str) -> None:
         """Add the small print."""
         self._parts.append(f"<footer>{escape(text)}</footer>")
@@ -123,11 +139,13 @@ class Page:
         parts = list(self._parts)
         if len(self._sections) > 1:
             parts.insert(self._contents, f"<nav>{links}</nav>")
+        if self._script:
+            parts.append(f"<script>{self._script}</script>")
         body = "\n".join(parts)
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(self.title)}</title>\n<style>{_STYLE}</style></head>\n"
+            f"<title>{escape(self.title)}</title>\n<style>{self._style}</style></head>\n"
             f"<body>\n{body}\n</body></html>\n"
         )
 

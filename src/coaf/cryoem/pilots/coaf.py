@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import ceil, isfinite
+from math import ceil, isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.policies.stepwise import Stepwise
-from coaf.bandit.problem import Round
+from coaf.bandit.problem import Decision, Round
 from coaf.bandit.state import entry
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.pilots import reasons
 from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.known_patch import KnownPatch
 from coaf.cryoem.pilots.square_choice import SquareChoice
@@ -57,7 +58,8 @@ class CoafPilot:
     ) -> None:
         self.design = design_for(columns, reward) if design is None else design
         self.policy = Stepwise(self.design.belief())
-        self.squares = SquareChoice()
+        self.unit = reasons.unit_of(reward)
+        self.squares = SquareChoice(self.unit)
         self._known: dict[str, KnownPatch] = {}
         self._patches: dict[str, list[str]] = {}  # by square opened; one may hold no patch
         self._atlas: dict[str, Square] = {}
@@ -97,22 +99,18 @@ class CoafPilot:
         # Of a square just opened each patch is looked at, so that each has its own reason to be
         # skipped; when returning, nothing is looked at in vain.
         if worth[best] <= 0.0 and left.returning:
-            return Choice(
-                None,
-                f"None of {len(patches)} patches pays for its time: the best would bring "
-                f"{-worth[best]:.2g} less than that is worth.",
-                rate=rate,
-            )
-        more = "more" if worth[best] > 0.0 else "less"
+            why = reasons.no_patch(self.unit, len(patches), float(worth[best]))
+            return Choice(None, why, rate=rate)
         return Choice(
             patches[best].patch.name,
-            f"The best of {len(patches)} patches: it should bring {abs(worth[best]):.2g} {more} "
-            "than its time is worth.",
+            reasons.patch(self.unit, len(patches), float(worth[best])),
             estimate=float(worth[best]),
             rate=rate,
         )
 
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        if not here.rest:
+            return Choice(None, "No hole is left.")
         name, timing = here.patch.name, left.timing
         known = self._known[name]
         # When nothing else can be started, what is left here is free: it is priced anew.
@@ -127,15 +125,12 @@ class CoafPilot:
                     key=f"{self._visits}/{name}/{len(here.rest)}",
                 )
             )
+        now, hole = self._reckoned(decision, here, timing, inside)
+        fault = f" {decision.fault}" if decision.fault else ""
         if not decision.chosen.any():
-            return Choice(None, decision.why, rate=decision.rate)
-        k = int(decision.chosen.argmax())
-        return Choice(
-            here.patch.holes[here.rest[k]].name,
-            decision.why,
-            float(decision.estimates[k]),
-            decision.rate,
-        )
+            return Choice(None, reasons.no_hole(self.unit, now) + fault, rate=decision.rate)
+        why = reasons.take_hole(self.unit, now) + fault
+        return Choice(hole, why, now.estimate if now.knows else nan, decision.rate)
 
     def estimates(self, patch: Patch) -> FloatArray:
         known, belief = self._known[patch.name], self.policy.belief
@@ -201,6 +196,26 @@ class CoafPilot:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.policy = Stepwise.restore(entry(state, "policy"))
         self._waits = list(entry(state, "waits"))
+
+    def _reckoned(
+        self, decision: Decision, here: Open, timing: Timing, inside: bool
+    ) -> tuple[reasons.Facing, str]:
+        """What a decision rests on, and the name of its best hole: that chosen, if one is."""
+        best = decision.chosen if decision.chosen.any() else decision.estimates
+        k = int(best.argmax())
+        hole = here.patch.holes[here.rest[k]]
+        now = reasons.Facing(
+            len(here.rest),
+            float(decision.estimates[k]),
+            decision.rate,
+            seconds=timing.hole(hole.shots),
+            gain=decision.option or 0.0,
+            shots=hole.shots,
+            inside=inside,
+            scored=bool(self._waits),
+            blind=decision.blind,
+        )
+        return now, hole.name
 
     # Rounds
 

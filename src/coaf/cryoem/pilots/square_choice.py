@@ -14,6 +14,7 @@ from coaf.bandit.problem import Round
 from coaf.bandit.rates.rate import Fixed
 from coaf.cryoem.grid import Square
 from coaf.cryoem.pilot import Choice
+from coaf.cryoem.pilots import reasons
 
 # How far the worth of squares, in good micrographs, may differ from what the atlas makes expected.
 _SPREAD = 3.0
@@ -25,10 +26,11 @@ class SquareChoice:
 
     What a square is worth is what its patches were worth beyond their time when it was opened,
     under today's belief and today's rate; the atlas' features are learned against that anew for
-    each choice, as both have moved since.
+    each choice, as both have moved since. Reasons are given in `unit`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unit: reasons.Unit = reasons.MICROGRAPHS) -> None:
+        self.unit = unit
         self._patches: list[int] = []
         self.ranking: list[tuple[str, float]] = []
 
@@ -63,7 +65,7 @@ class SquareChoice:
             # Nothing is known of what squares hold: the middle one is the least unusual.
             bright = np.array([sum(s.features) for s in squares])
             middle = int(np.argsort(bright, kind="stable")[len(squares) // 2])
-            return Choice(squares[middle].name, "The first square: the middle one by its looks.")
+            return Choice(squares[middle].name, reasons.FIRST_SQUARE)
         policy = self._policy(squares, opened, rate)
         X = np.array([s.features for s in squares], dtype=np.float64).reshape(len(squares), -1)
         arms = X if X.shape[1] else np.zeros((len(squares), 1))
@@ -73,21 +75,12 @@ class SquareChoice:
         by = np.argsort(-decision.estimates, kind="stable")
         self.ranking = [(squares[i].name, float(decision.estimates[i])) for i in by]
         if not decision.chosen.any():
-            return Choice(
-                None,
-                f"No square pays for being opened: the best should be worth "
-                f"{self.ranking[0][1]:.2g}, and opening one costs {rate * seconds:.2g}.",
-                rate=rate,
-            )
+            why = reasons.no_square(self.unit, self.ranking[0][1], rate, seconds)
+            return Choice(None, why, rate=rate)
         best = int(decision.chosen.argmax())
-        return Choice(
-            squares[best].name,
-            f"The best of {len(squares)} squares: its patches should be worth "
-            f"{decision.estimates[best]:.2g} beyond their time, and opening it costs "
-            f"{rate * seconds:.2g}.",
-            estimate=float(decision.estimates[best]),
-            rate=rate,
-        )
+        gain = float(decision.estimates[best])
+        why = reasons.square(self.unit, len(squares), gain, rate, seconds)
+        return Choice(squares[best].name, why, estimate=gain, rate=rate)
 
     def _policy(
         self, squares: Sequence[Square], opened: Sequence[tuple[Square, float]], rate: float
