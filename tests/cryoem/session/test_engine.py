@@ -11,7 +11,8 @@ from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import FixedCut, TakeAll
 from coaf.cryoem.session import events as ev
-from coaf.cryoem.session.engine import DOUBT, Engine
+from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.situation import DOUBT
 from cryoem.session.hand import COLUMNS, Hand, again, known, squares, survey
 
 BOTH = pytest.mark.parametrize("pilot", ["take-all", "coaf"])
