@@ -37,11 +37,12 @@ from coaf.cryoem.pilots.prediction import (
 )
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
-from coaf.cryoem.recorded.replay import Make, play_orders
+from coaf.cryoem.recorded.replay import play_orders
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
 from coaf.cryoem.reward import GoodBelow, parse_reward
 from coaf.cryoem.session.events import Settings
+from coaf.cryoem.session.situation import Make
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import HOUR

@@ -32,6 +32,7 @@ exclude_patterns = [
     "stress_results.md",
     "speed_results.md",
     "threads_results.md",
+    "retell_results.md",
     "movielens_results.md",
     "beliefs_results.md",
     "replay_results.md",

@@ -28,7 +28,7 @@ from coaf.worlds import Synthetic, World, optimum, play
 from coaf.worlds.batch import Scene
 from coaf.worlds.figures import COLOURS
 from coaf.worlds.patches import Patches
-from coaf.worlds.surfaces import Bumps, Growth, Sigmoid, Steps, Surface, Wave
+from coaf.worlds.surfaces import Bumps, Checkerboard, Growth, Sigmoid, Surface, Wave
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 ROUNDS, REPLICATES, WINDOW = 2000, 4, 200
@@ -102,13 +102,13 @@ def cases() -> list[Case]:
         Case("mapped (Nystroem)", Surface(2, Bumps()), nystroem, smooth),
         Case(
             "regression",
-            Surface(2, Steps()),
+            Surface(2, Checkerboard()),
             partial(coaf.Regression, 2, boosting, **scale),
             smooth,
         ),
         Case(
             "ensemble",
-            Surface(2, Steps()),
+            Surface(2, Checkerboard()),
             partial(coaf.Ensemble, 2, trees, width=1.0, **scale),
             smooth,
         ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coaf.worlds.bench import ROUNDS, Yardstick, preset
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.synthetic import Synthetic
 from outside import YARDSTICK
 
@@ -17,7 +17,7 @@ def test_the_yardstick_and_the_compiled_loop_agree() -> None:
     world = Synthetic(dim=10, arms=(6, 20), base=(5.0, 10.0), seed=1)
     rate, picks = Yardstick(YARDSTICK).prepare(world.batch(ROUNDS, 0))()
     policy = preset()
-    how = plan(policy, world)
+    how = coded(policy, world)
     assert how is not None
     batch = world.batch(ROUNDS + 1, 0)  # the rate used in the round after is the last one learned
     trace = play_compiled(policy, how, batch)

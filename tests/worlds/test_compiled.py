@@ -14,7 +14,7 @@ from coaf.bandit.policies.policy import Policy
 from coaf.bandit.select import best
 from coaf.worlds import ContextualBandit, Mortal, Synthetic, Types, compare, play
 from coaf.worlds.batch import Batch, Scene
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.optimum import least_gaps
 from coaf.worlds.world import BulkWorld
 
@@ -110,7 +110,7 @@ def live(policy: Policy, world: Any, rounds: int, replicate: int) -> FloatArray:
 
 
 def compiled(policy: Policy, world: BulkWorld, rounds: int, replicate: int) -> FloatArray:
-    how = plan(policy, world)
+    how = coded(policy, world)
     assert how is not None
     return play_compiled(policy, how, world.batch(rounds, replicate))
 
@@ -170,8 +170,8 @@ def test_what_cannot_be_compiled_is_left_to_python() -> None:
         coaf.COAF(index=coaf.Truth(other.means)),
         coaf.COAF(3, rate=_Own()),
     ]
-    assert [plan(policy, world) for policy in python_only] == [None] * 4
-    assert plan(coaf.COAF(5), ContextualBandit(5)) is None
+    assert [coded(policy, world) for policy in python_only] == [None] * 4
+    assert coded(coaf.COAF(5), ContextualBandit(5)) is None
 
 
 class _Own(coaf.Fixed):

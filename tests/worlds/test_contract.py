@@ -22,7 +22,7 @@ from coaf.worlds import (
 from coaf.worlds.batch import Scene
 from coaf.worlds.movielens.films import Films
 from coaf.worlds.movielens.world import MovieLens
-from coaf.worlds.surfaces import Bumps, Growth, Sigmoid, Steps, Surface, Wave
+from coaf.worlds.surfaces import Bumps, Checkerboard, Growth, Sigmoid, Surface, Wave
 
 
 def films() -> Films:
@@ -44,7 +44,7 @@ WORLDS: dict[str, Callable[[int], World]] = {
     "surface": lambda seed: Surface(2, Bumps(), seed=seed),
     "surface, successes": lambda seed: Surface(3, Sigmoid(), rewards="bernoulli", seed=seed),
     "surface, counts": lambda seed: Surface(3, Growth(), rewards="poisson", setup=2.0, seed=seed),
-    "surface, steps": lambda seed: Surface(2, Steps(), noise=0.0, seed=seed),
+    "surface, checkerboard": lambda seed: Surface(2, Checkerboard(), noise=0.0, seed=seed),
     "surface, wave": lambda seed: Surface(2, Wave(0.7, 1.0), seed=seed),
     "synthetic": lambda seed: Synthetic(dim=4, seed=seed),
     "synthetic, one feature": lambda seed: Synthetic(dim=1, arms=(1, 1), seed=seed),

@@ -1,14 +1,13 @@
 """How long it takes to take a subset of a round's arms. All times are in seconds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, number
-from coaf.bandit.equality import ByFields
 from coaf.bandit.selection.tour_paths import shortest_length
 from coaf.bandit.subsets import Subset, as_tuple, as_tuples, check_arms, wholes
 
@@ -53,8 +52,29 @@ def _same_length(name: str, value: float | npt.NDArray[Any], n: int) -> None:
         raise ValueError(f"{name} has {len(np.asarray(value))} entries for a round of {n} arms")
 
 
+class _ByFields:
+    """Equal when all fields are; the equality that a dataclass writes itself fails on arrays."""
+
+    __slots__ = ()
+
+    # Arrays cannot be hashed, so neither can what holds them.
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = (
+            (getattr(self, entry.name), getattr(other, entry.name))
+            for entry in fields(self)  # type: ignore[arg-type]
+        )
+        return all(
+            np.array_equal(a, b) if isinstance(a, np.ndarray) else type(a) is type(b) and a == b
+            for a, b in pairs
+        )
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Additive(ByFields):
+class Additive(_ByFields):
     """base + Σ each_i: every arm costs its own time, whatever else is taken.
 
     Examples
@@ -83,7 +103,7 @@ class Additive(ByFields):
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Setup(ByFields):
+class Setup(_ByFields):
     """base + setup·1{A≠∅} + Σ each_i: going there costs once, if anything is taken.
 
     `eq: microscope` of the paper: survey a patch, move the stage to it, expose its holes.
@@ -125,7 +145,7 @@ def is_arm_by_arm(latency: Latency) -> TypeGuard[Additive | Setup]:
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class ByCount(ByFields):
+class ByCount(_ByFields):
     """base + by_count[k] for k arms: only the number of arms matters, in any way.
 
     Examples
@@ -154,7 +174,7 @@ class ByCount(ByFields):
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Tree(ByFields):
+class Tree(_ByFields):
     """base + the set-up costs on the way to the chosen arms + Σ each_i (square, patch, hole).
 
     Parameters
@@ -220,7 +240,7 @@ class Tree(ByFields):
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Tour(ByFields):
+class Tour(_ByFields):
     """base + the shortest way from `start` through the chosen points / speed + Σ each_i.
 
     The way need not return. It is exact for up to 15 chosen points; beyond, a local search of fixed
@@ -269,7 +289,7 @@ class Tour(ByFields):
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Table(ByFields):
+class Table(_ByFields):
     """The time of every subset that can be taken, written out.
 
     `subsets` are tuples of arm indices; `times[i]` is how long `subsets[i]` takes.

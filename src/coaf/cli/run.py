@@ -13,7 +13,7 @@ from coaf.cli.terminal import errors, say, show
 from coaf.cli.work import work
 
 
-class Regime(StrEnum):
+class RegimeName(StrEnum):
     """Times of the simulated microscope."""
 
     fast = "fast"
@@ -27,8 +27,8 @@ def run(
         float, number("The time there is", metavar="HOURS", above=0, high=10_000)
     ] = 3.0,
     regime: Annotated[
-        Regime, typer.Option(help="fast: the paper's times; slow: those of a recorded grid.")
-    ] = Regime.fast,
+        RegimeName, typer.Option(help="fast: the paper's times; slow: those of a recorded grid.")
+    ] = RegimeName.fast,
     squares: Annotated[int, number("Squares of the grid", low=1, high=10_000)] = 32,
     policy: Annotated[
         str,

@@ -23,7 +23,7 @@ from coaf.bandit.latency import Additive
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
 from coaf.worlds.batch import Batch
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.synthetic import Synthetic
 
 DIM, ARMS, ROUNDS = 10, 13, 2000
@@ -93,7 +93,7 @@ def compiled(limit: Path | None, *, repeats: int = 60) -> dict[str, float]:
     batch = world.batch(ROUNDS, 0)
 
     def turn(policy: COAF) -> Callable[[], object]:
-        how = plan(policy, world)
+        how = coded(policy, world)
         assert how is not None
         return lambda: play_compiled(policy, how, batch)
 

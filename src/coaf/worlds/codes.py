@@ -8,7 +8,7 @@ UPPER, MEANS, THOMPSON, TRUTH, FREE = range(5)
 FIXED, ROBBINS_MONRO, RENEWAL, MEMORY, CUT, EVERYTHING, RESTARTING = range(7)
 
 
-class Settings(NamedTuple):
+class RateNumbers(NamedTuple):
     """What a rate starts with; those that it has no use for are left as they are."""
 
     initial: float = 0.0
@@ -19,4 +19,4 @@ class Settings(NamedTuple):
     size: float = 0.0
 
 
-INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(len(Settings._fields))
+INITIAL, XI, N_MAX, L_MIN, MEAN_BOUND, SIZE = range(len(RateNumbers._fields))

@@ -28,7 +28,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.select import best
 from coaf.worlds.cluster import processes
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.optimum import AskedOnce, least_gaps, optimum
 from coaf.worlds.play import play
 from coaf.worlds.progress import Progress
@@ -147,7 +147,7 @@ def _played(
         if found is not None and found.ndim == 3:
             parts[replicate] = found
     progress(len(parts))
-    compiled = all(plan(p, job.world) is not None for p in job.players)
+    compiled = all(coded(p, job.world) is not None for p in job.players)
     threads = compiled or not _travels(job)
     with _executor(executor, threads, replicates - len(parts)) as pool:
         waiting: dict[Future[FloatArray], int] = {
@@ -216,7 +216,7 @@ def _task(job: _Job, replicate: int) -> FloatArray:
         player = copy.deepcopy(template, {id(world): world})
         player.seed = template.seed + 1_000_003 * replicate
         player.draws = 0
-        how = plan(player, world)
+        how = coded(player, world)
         if how is not None and batch is not None:
             result[p, :, :3] = play_compiled(player, how, batch)
         else:

@@ -18,7 +18,7 @@ from coaf.bandit.rates.rate import Fixed, Renewal, RobbinsMonro
 from coaf.bandit.rates.restarting import Restarting
 from coaf.worlds import codes
 from coaf.worlds.batch import Batch
-from coaf.worlds.codes import Settings
+from coaf.worlds.codes import RateNumbers
 from coaf.worlds.world import BulkWorld, World
 
 _INDICES = {
@@ -30,21 +30,21 @@ _INDICES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Coded:
     """A policy as numbers for the compiled loop (see `codes.py`)."""
 
     index: int
     kind: int
-    settings: Settings
+    numbers: RateNumbers
 
 
-def plan(policy: Policy, world: World) -> Plan | None:
+def coded(policy: Policy, world: World) -> Coded | None:
     """How to play `policy` in compiled code, or None where only Python can."""
     if not isinstance(world, BulkWorld) or type(policy) not in (COAF, Threshold, TakeAll):
         return None
     index = _INDICES.get(type(policy.index))
     if type(policy) is TakeAll:
-        return Plan(codes.TRUTH, codes.EVERYTHING, Settings())
+        return Coded(codes.TRUTH, codes.EVERYTHING, RateNumbers())
     if index is None or policy.commits or policy.reward_range is not None:
         return None
     if isinstance(policy.index, Truth) and policy.index.means != world.means:
@@ -57,30 +57,30 @@ def plan(policy: Policy, world: World) -> Plan | None:
             return None
         index = codes.FREE
     if type(policy) is Threshold:
-        return Plan(index, codes.CUT, Settings(policy.cut))
+        return Coded(index, codes.CUT, RateNumbers(policy.cut))
     assert isinstance(policy, COAF)
     rate = policy.pricing
     if type(rate) is Fixed:
-        return Plan(index, codes.FIXED, Settings(rate.rate))
+        return Coded(index, codes.FIXED, RateNumbers(rate.rate))
     if type(rate) is RobbinsMonro and rate.elapsed_floor == 0.0:
-        settings = Settings(
+        numbers = RateNumbers(
             rate.rate,
             xi=rate.xi,
             n_max=rate.n_max or 0.0,
             l_min=rate.l_min or 0.0,
             mean_bound=inf if rate.mean_bound is None else rate.mean_bound,
         )
-        return Plan(index, codes.ROBBINS_MONRO, settings)
+        return Coded(index, codes.ROBBINS_MONRO, numbers)
     if type(rate) is Renewal and rate.seconds == 0.0:
-        return Plan(index, codes.RENEWAL, Settings(rate.initial))
+        return Coded(index, codes.RENEWAL, RateNumbers(rate.initial))
     if type(rate) is Restarting and rate.seconds == 0.0:
-        return Plan(index, codes.RESTARTING, Settings(rate.initial))
+        return Coded(index, codes.RESTARTING, RateNumbers(rate.initial))
     if type(rate) is MemoryRoot and not rate.rounds:
-        return Plan(index, codes.MEMORY, Settings(rate.initial, size=float(rate.size)))
+        return Coded(index, codes.MEMORY, RateNumbers(rate.initial, size=float(rate.size)))
     return None
 
 
-def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
+def play_compiled(policy: Policy, how: Coded, batch: Batch) -> FloatArray:
     """Play a batch; returns rate, seconds and true mean reward of every round, (rounds, 3)."""
     from coaf.bandit.compiled import workspace  # loads numba
     from coaf.worlds import replicate
@@ -105,7 +105,7 @@ def play_compiled(policy: Policy, how: Plan, batch: Batch) -> FloatArray:
         workspace.arena(d + isinstance(belief, ScaleFree), batch.costs.shape[1]),
         how.index,
         how.kind,
-        np.array(how.settings),
+        np.array(how.numbers),
         noise,
         d,
         batch.features,

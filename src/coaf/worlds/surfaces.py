@@ -156,8 +156,8 @@ class Bumps:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """A checkerboard of good and bad: what trees are made for."""
+class Checkerboard:
+    """Good and bad in turns: what trees are made for."""
 
     good: float = 0.9
     bad: float = 0.05

@@ -26,7 +26,7 @@ from coaf.bandit.problem import Round
 from coaf.bandit.rates.memory_root import MemoryRoot
 from coaf.bandit.select import best
 from coaf.worlds.batch import gather
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.optimum import least_gaps
 from coaf.worlds.synthetic import Synthetic
 
@@ -187,7 +187,7 @@ def _replicates() -> None:
     batch = world.batch(3, 0)
     least_gaps(batch, 0.1)
     for policy in (COAF(2), COAF.paper(2, index="thompson"), COAF(2, rate=MemoryRoot()), TakeAll()):
-        how = plan(policy, world)
+        how = coded(policy, world)
         assert how is not None
         play_compiled(policy, how, batch)
     shown, counts = np.zeros((2, 3), dtype=np.int64), np.array([3, 2])

@@ -13,7 +13,7 @@ from coaf.cryoem.checks.pilot import COLUMNS, check_pilot, surveys
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
-from coaf.cryoem.pilots.baselines import TakeAll
+from coaf.cryoem.pilots.baselines import EveryHole
 from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.session.events import Settings
@@ -41,7 +41,7 @@ def test_without_columns_too() -> None:
     check_pilot(lambda: pilot_for(Settings(pilot="coaf")), columns=())
 
 
-class Counting(TakeAll):
+class Counting(EveryHole):
     """Answers otherwise each time."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Counting(TakeAll):
         return Choice(patches[self.asked % len(patches)].patch.name)
 
 
-class Hoarding(TakeAll):
+class Hoarding(EveryHole):
     """Keeps in its state what it was asked."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Hoarding(TakeAll):
         return {"asked": self.asked}
 
 
-class Brooding(TakeAll):
+class Brooding(EveryHole):
     """Remembers the first question for ever."""
 
     def __init__(self) -> None:
@@ -80,22 +80,22 @@ class Brooding(TakeAll):
         return Choice(here.patch.holes[here.rest[0]].name, rate=self.first)
 
 
-class Elsewhere(TakeAll):
+class Elsewhere(EveryHole):
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         return Choice(here.patch.holes[0].name)
 
 
-class Nameless(TakeAll):
+class Nameless(EveryHole):
     def square(self, squares: Sequence[Square], left: Left) -> Any:
         return squares[0].name if squares else None
 
 
-class Short(TakeAll):
+class Short(EveryHole):
     def estimates(self, patch: Patch) -> FloatArray:
         return np.zeros(3)
 
 
-class Frozen(TakeAll):
+class Frozen(EveryHole):
     """Does not know holes that were added."""
 
     def opened(self, survey: Survey, timing: Timing) -> None:
@@ -105,7 +105,7 @@ class Frozen(TakeAll):
         return self.features[patch.name][:, 0]
 
 
-class Means(TakeAll):
+class Means(EveryHole):
     """Learns means of patches; what it saves of them is up to its children."""
 
     def __init__(self) -> None:

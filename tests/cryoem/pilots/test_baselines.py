@@ -13,7 +13,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Left, Open, Pilot, Scored
-from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
+from coaf.cryoem.pilots.baselines import EveryHole, FixedCut, IntensityWindow, ScoreOrder
 from coaf.cryoem.pilots.catalogue import OTHERS, PILOTS, clairvoyant, pilot_for, rivals
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.exploring import Exploring
@@ -238,7 +238,7 @@ def test_pilots_are_found_by_name(simulator: Simulator) -> None:
         if name != "clairvoyant"
     }
     assert len({type(pilot) for pilot in made.values()}) == len(made) - 1, "two are of the paper"
-    assert isinstance(made["take-all"], TakeAll)
+    assert isinstance(made["take-all"], EveryHole)
     assert rivals(columns) == list(OTHERS)
     curious = pilot_for(Settings(pilot="take-all", explore=0.1, seed=7))
     assert isinstance(curious, Exploring)

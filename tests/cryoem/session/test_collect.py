@@ -12,7 +12,7 @@ import pytest
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import NotExposedError, Score, Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
-from coaf.cryoem.pilots.baselines import Rule, TakeAll
+from coaf.cryoem.pilots.baselines import EveryHole, Rule
 from coaf.cryoem.pilots.catalogue import PILOTS
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.reward import GoodBelow, Particles
@@ -29,7 +29,7 @@ def grid(**settings: Any) -> Simulator:
     return Simulator(3, **(chosen | settings))
 
 
-class Diary(TakeAll):
+class Diary(EveryHole):
     """Takes all, and writes down what it is told and when."""
 
     def __init__(self, microscope: Simulator) -> None:
@@ -389,17 +389,17 @@ def test_a_score_that_cannot_be_is_counted_and_not_learned() -> None:
     assert not any(hole.endswith("7en") for hole, _, _ in pilot.scores)
 
 
-class Wrong(TakeAll):
+class Wrong(EveryHole):
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         return Choice("elsewhere")
 
 
-class WrongPatch(TakeAll):
+class WrongPatch(EveryHole):
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         return Choice("elsewhere")
 
 
-class WrongSquare(TakeAll):
+class WrongSquare(EveryHole):
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         return Choice("elsewhere")
 

@@ -9,9 +9,10 @@ import pytest
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
-from coaf.cryoem.pilots.baselines import FixedCut, TakeAll
+from coaf.cryoem.pilots.baselines import EveryHole, FixedCut
 from coaf.cryoem.session import events as ev
-from coaf.cryoem.session.engine import DOUBT, Engine
+from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.situation import DOUBT
 from cryoem.session.hand import COLUMNS, Hand, again, known, squares, survey
 
 BOTH = pytest.mark.parametrize("pilot", ["take-all", "coaf"])
@@ -256,7 +257,7 @@ def test_a_patch_that_cannot_be_reached_is_tried_again_later_and_then_left() -> 
 
 
 def test_one_failed_move_while_returning_does_not_end_the_session() -> None:
-    class Late(TakeAll):
+    class Late(EveryHole):
         """Wants holes only when nothing is left to open."""
 
         def wanted(self, features: Any) -> Any:
@@ -437,7 +438,7 @@ def test_moves_and_exposures_nobody_asked_for_are_learned_from(pilot: str) -> No
 # Scores
 
 
-class Diary(TakeAll):
+class Diary(EveryHole):
     """Takes all, and keeps what it is told."""
 
     def __init__(self) -> None:
@@ -609,7 +610,7 @@ def again_next(before: tuple[object, ...], now: float) -> object:
     return Engine.restore(str(before[0])).next(now)
 
 
-class Wrong(TakeAll):
+class Wrong(EveryHole):
     """Chooses what it was not offered."""
 
     def __init__(self, level: str) -> None:
@@ -635,7 +636,7 @@ def test_a_pilot_that_chooses_something_else_is_refused(level: str) -> None:
         hand.until("stop")
 
 
-class Restless(TakeAll):
+class Restless(EveryHole):
     """Goes to patches, and there takes nothing."""
 
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
@@ -649,7 +650,7 @@ def test_a_pilot_that_takes_nothing_ends_without_a_budget_too() -> None:
     assert hand.exposures() == []
 
 
-class Nowhere(TakeAll):
+class Nowhere(EveryHole):
     """Has a rate that is no number."""
 
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
@@ -664,7 +665,7 @@ def test_numbers_of_a_pilot_that_are_none_are_left_out() -> None:
     assert again(hand.engine).last == told
 
 
-class Picky(TakeAll):
+class Picky(EveryHole):
     """Leaves a square when it has seen one patch of it."""
 
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:

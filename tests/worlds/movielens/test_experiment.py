@@ -8,7 +8,7 @@ import xarray
 
 import coaf
 from coaf.worlds import compare, optimum
-from coaf.worlds.compiled import plan
+from coaf.worlds.compiled import coded
 from coaf.worlds.movielens import experiment
 from coaf.worlds.movielens.experiment import DEFAULT, PAPER, UCB, Cuts
 from coaf.worlds.movielens.films import Films
@@ -20,7 +20,7 @@ def test_every_policy_is_played_in_compiled_code(films: Films) -> None:
     world = MovieLens(films)
     policies = experiment.policies(world, rounds=100)
     assert tuple(policies) == (*PAPER, DEFAULT)
-    assert all(plan(policy, world) is not None for policy in policies.values())
+    assert all(coded(policy, world) is not None for policy in policies.values())
 
 
 @pytest.mark.parametrize("cut", [1.75, 3.0, 4.2])

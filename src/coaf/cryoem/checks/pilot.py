@@ -39,9 +39,9 @@ def check_pilot(make: Callable[[], Pilot], columns: Sequence[str] = COLUMNS) -> 
 
     Examples
     --------
-    >>> from coaf.cryoem.pilots.baselines import TakeAll
-    >>> check_pilot(TakeAll)
-    >>> class Counting(TakeAll):
+    >>> from coaf.cryoem.pilots.baselines import EveryHole
+    >>> check_pilot(EveryHole)
+    >>> class Counting(EveryHole):
     ...     asked = 0
     ...     def hole(self, here, left, *, inside):
     ...         self.asked += 1

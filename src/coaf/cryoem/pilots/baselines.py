@@ -81,7 +81,7 @@ class Rule:
         """Rules have no state: they are told everything again."""
 
 
-class TakeAll(Rule):
+class EveryHole(Rule):
     """Every hole of every patch."""
 
 

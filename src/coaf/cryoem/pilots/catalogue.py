@@ -5,7 +5,7 @@ from functools import partial
 
 from coaf.cryoem.microscope import Rehearsal
 from coaf.cryoem.pilot import Pilot
-from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
+from coaf.cryoem.pilots.baselines import EveryHole, FixedCut, IntensityWindow, ScoreOrder
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist
@@ -69,7 +69,7 @@ def _named(settings: Settings, reward: Reward) -> Pilot:
         "fixed-cut": FixedCut,
         "score-order": ScoreOrder,
     }
-    return kinds[name](column) if name in kinds else TakeAll()
+    return kinds[name](column) if name in kinds else EveryHole()
 
 
 def clairvoyant(microscope: Rehearsal, *, hours: float, reward: Reward) -> Clairvoyant:

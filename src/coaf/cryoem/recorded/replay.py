@@ -1,6 +1,6 @@
 """Play pilots over a recorded grid: patch by patch in some order, or free to choose."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -9,7 +9,6 @@ import numpy as np
 
 from coaf.bandit.arrays import number
 from coaf.cryoem.feedback import Delay
-from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
 from coaf.cryoem.pilots.catalogue import clairvoyant as best_plan
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
@@ -22,12 +21,12 @@ from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session.collect import Driver
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.events import Exposed, Settings
+from coaf.cryoem.session.situation import Make
 from coaf.cryoem.timing import HOUR
 from coaf.worlds.cluster import tasks_on
 from coaf.worlds.progress import Progress
 
 Order = Literal["random", "recorded", "free"]
-Make = Callable[[Settings], Pilot]
 
 PLAYED = tuple(name for name in PILOTS if name != "clairvoyant")  # that one is a yardstick here
 

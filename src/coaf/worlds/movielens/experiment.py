@@ -15,7 +15,7 @@ from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.rates.rate import RobbinsMonro
 from coaf.worlds.compare import compare
-from coaf.worlds.compiled import plan, play_compiled
+from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.optimum import STREAM, Optimum
 from coaf.worlds.progress import Progress
@@ -86,7 +86,7 @@ def microseconds(world: MovieLens, *, rounds: int) -> dict[str, float]:
     """What a round takes each policy in compiled code, rounds already drawn, on one core."""
     batch, result = world.batch(rounds, 0), {}
     for name, policy in policies(world, rounds=rounds).items():
-        how = plan(policy, world)
+        how = coded(policy, world)
         assert how is not None
         took = []
         for _ in range(4):  # the first may have to load or compile the code, and does not count

@@ -1,0 +1,212 @@
+"""What to do next: the one thing that follows from a situation."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from coaf.cryoem.grid import Square
+from coaf.cryoem.pilot import Choice, Left, Open
+from coaf.cryoem.session.instructions import Do, Instruction, Level
+from coaf.cryoem.session.situation import DOUBT, FAILING, Situation
+
+PAUSE = 60.0  # seconds to wait while nothing may be done
+
+
+def choose(situation: Situation) -> Instruction:
+    """What to do now. The situation stays as it is: what is instructed is an event, to be told."""
+    return _Chooser(situation).instruction()
+
+
+class _Chooser:
+    """Asks the pilot where it may choose, and says the rest itself."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation, self.book = situation, situation.book
+        self.pilot = situation.learning.pilot
+
+    def instruction(self) -> Instruction:
+        if self.situation.ended:
+            return self._say("stop", why="The session is over.")
+        for alarm in self.situation.learning.guard.alarms:
+            if alarm.until is None and alarm.message not in self.situation.called:
+                return self._say("alarm", why=alarm.message)
+        if self.situation.paused:
+            return self._say("wait", why="Someone has paused the session.", seconds=PAUSE)
+        left = self.situation.left()
+        if (failing := self._failing()) is not None and left.seconds > 0.0:
+            return failing
+        if self.situation.settings.grids and self.book.grid is None:
+            return self._load() or self._say("stop", why="No grid could be loaded.")
+        if self.situation.at is not None:
+            return self._inside(left)
+        if self.situation.offer is not None:
+            return self._consider(self.book.open(self.situation.offer), left)
+        if left.seconds < left.timing.enter + left.timing.hole():
+            return self._say("stop", why=f"{max(left.seconds, 0.0):.0f} s are left.")
+        wanted = self.book.forced()
+        if wanted is not None:
+            return self._go(self.book.open(self.book.hole(wanted).patch), self._asked_for(wanted))
+        for square in left.squares:
+            if who := self.book.square(square.name).forced:
+                return self._open(Choice(square.name, f"{who} asked for it."))
+        return self._elsewhere(left)
+
+    def _failing(self) -> Instruction | None:
+        """Too much fails: call a person once, and wait between tries."""
+        last = None if self.situation.last is None else self.situation.last.do
+        if self.situation.failures < DOUBT or last == "wait":
+            return None
+        if FAILING not in self.situation.called:
+            return self._say("alarm", why=FAILING)
+        return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
+
+    def _load(self) -> Instruction | None:
+        """The next grid of the cassette, if there is one."""
+        names = [
+            name for name in self.situation.settings.grids if name not in self.situation.tried_grids
+        ]
+        if not names:
+            return None
+        return self._say("load grid", "grid", names[0], why="The next grid in order.")
+
+    def _inside(self, left: Left) -> Instruction:
+        here = self.book.open(str(self.situation.at))
+        wanted = self.book.forced()
+        if wanted is not None:
+            if self.book.hole(wanted).patch == self.situation.at:
+                return self._expose(wanted, self._asked_for(wanted))
+            return self._out(here, Choice(None, "Another hole was asked for."))
+        if not here.rest:
+            return self._out(here, Choice(None, "Nothing is left here."))
+        needed = left.timing.hole(max(here.patch.holes[i].shots for i in here.rest))
+        if left.seconds < needed:
+            return self._out(here, _no_time(needed, left.seconds))
+        choice = self._hole(here, left, inside=True)
+        return self._out(here, choice) if choice.name is None else self._expose(choice.name, choice)
+
+    def _elsewhere(self, left: Left) -> Instruction:
+        """Another patch of this square, another square, or what was left behind."""
+        waiting = self.situation.ahead()
+        if waiting:
+            near = replace(left, returning=False)
+            choice = self._patch(waiting, near)
+            if choice.name is None:
+                square = waiting[0].patch.square
+                return self._say("leave", "square", square, choice)
+            return self._consider(self.book.open(choice.name), near)
+        away = replace(left, returning=False)
+        choice = self._square(left.squares, away)
+        if choice.name is not None:
+            return self._open(choice)
+        found = self._back(replace(left, returning=True))
+        if found is not None:
+            return found
+        if left.squares:
+            # A microscope that stands idle collects nothing, whatever a second is thought worth.
+            why = "Nothing seemed worth it, and time is left."
+            return self._open(Choice(left.squares[0].name, why, rate=choice.rate))
+        return self._load() or self._rest(choice)
+
+    def _rest(self, choice: Choice) -> Instruction:
+        if any(self.book.planned(plan) for plan in self.situation.plans):
+            why = "All that is worth it is planned."
+            return self._say("wait", why=why, seconds=PAUSE)
+        if self.situation.settings.hours is None and not self.book.squares:
+            return self._say("wait", why="Nothing is offered.")
+        return self._say("stop", why=choice.why or "Nothing is left that is worth its time.")
+
+    def _back(self, left: Left) -> Instruction | None:
+        """To a patch with holes left: each once, and again if that brought anything."""
+        every = list(left.patches)
+        new = [one for one in every if one.patch.name not in self.situation.passed]
+        for offered in [new, every] if self.situation.gained else [new]:
+            if offered:
+                choice = self._patch(offered, left)
+                if choice.name is not None:
+                    return self._consider(self.book.open(choice.name), left)
+        return None
+
+    def _consider(self, here: Open, left: Left) -> Instruction:
+        """Go to a patch, or leave it aside."""
+        if not here.rest:
+            return self._out(here, Choice(None, "Nothing is left here."))
+        if not self.book.reachable(here.patch.name):
+            return self._out(here, Choice(None, "It cannot be reached."))
+        needed = left.timing.enter + left.timing.hole(
+            max(here.patch.holes[i].shots for i in here.rest)
+        )
+        if left.seconds < needed:
+            return self._out(here, _no_time(needed, left.seconds))
+        choice = self._hole(here, left, inside=False)
+        return self._out(here, choice) if choice.name is None else self._go(here, choice)
+
+    # As instructions
+
+    def _say(
+        self,
+        do: Do,
+        level: Level | None = None,
+        name: str | None = None,
+        choice: Choice | None = None,
+        **more: Any,
+    ) -> Instruction:
+        chosen = choice or Choice(name)
+        estimate = chosen.estimate if isfinite(chosen.estimate) else None
+        known: dict[str, Any] = {
+            "why": chosen.why,
+            "estimate": estimate,
+            "rate": chosen.rate if isfinite(chosen.rate) else 0.0,
+            "propensity": chosen.propensity,
+            "reward": self.situation.settings.reward,
+        }
+        known |= {"level": level, **more}
+        return Instruction(f"instruction {len(self.situation.events)}", do, name, **known)
+
+    def _open(self, choice: Choice) -> Instruction:
+        return self._say(
+            "open square", "square", choice.name, choice, seconds=self.situation.timing.square
+        )
+
+    def _go(self, here: Open, choice: Choice) -> Instruction:
+        more = {"seconds": self.situation.timing.enter, "estimates": self._estimates(here)}
+        return self._say("go", "patch", here.patch.name, choice, **more)
+
+    def _out(self, here: Open, choice: Choice) -> Instruction:
+        return self._say("leave", "patch", here.patch.name, choice, estimates=self._estimates(here))
+
+    def _expose(self, hole: str, choice: Choice) -> Instruction:
+        seconds = self.situation.timing.hole(self.book.the_hole(hole).shots)
+        return self._say("expose", "hole", hole, choice, seconds=seconds)
+
+    def _asked_for(self, hole: str) -> Choice:
+        return Choice(hole, f"{self.book.hole(hole).forced} asked for it.")
+
+    def _estimates(self, here: Open) -> dict[str, float]:
+        told = self.pilot.estimates(here.patch).tolist()
+        each = {here.patch.holes[i].name: told[i] for i in here.rest}
+        return {name: value for name, value in each.items() if isfinite(value)}
+
+    # The pilot
+
+    def _square(self, offered: Sequence[Square], left: Left) -> Choice:
+        choice = self.pilot.square(offered, left)
+        return _among("square", choice, (square.name for square in offered))
+
+    def _patch(self, offered: Sequence[Open], left: Left) -> Choice:
+        choice = self.pilot.patch(offered, left)
+        return _among("patch", choice, (one.patch.name for one in offered))
+
+    def _hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        choice = self.pilot.hole(here, left, inside=inside)
+        return _among("hole", choice, (here.patch.holes[i].name for i in here.rest))
+
+
+def _among(what: str, choice: Choice, offered: Iterable[str]) -> Choice:
+    if choice.name is not None and choice.name not in set(offered):
+        raise ValueError(f"the pilot chose {what} {choice.name!r}, which it was not offered")
+    return choice
+
+
+def _no_time(needed: float, seconds: float) -> Choice:
+    return Choice(None, f"It would take {needed:.0f} s, and {max(seconds, 0.0):.0f} s are left.")
