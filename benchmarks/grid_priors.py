@@ -3,8 +3,9 @@
     python benchmarks/grid_priors.py [--grids 80]
 
 Every hole of a grid is learned by a nested belief that expects nothing; the coefficients of many
-grids, and their spread, are what a new grid may be expected to have. The grids are those of the
-half of the population that is there to be fitted to. Real recordings are not looked at.
+grids, and their spread, are what a new grid may be expected to have. Grids are those that were made
+like a recorded one, and those of the half of the population that is there to be fitted to, by what
+their pixels say. Real recordings are not looked at.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from coaf.cryoem.simulator.simulator import Simulator
 
 CUTS = (3.8, 4.5, 6.0)
 SQUARES = 12
+FIRST = 500  # seed of the grids like a recorded one
 MOST = 2000  # holes of a grid
 
 
@@ -32,16 +34,21 @@ def learned(X: FloatArray, y: FloatArray, groups: FloatArray, family: str) -> Fl
     return np.concatenate([belief.theta, belief.deviations])
 
 
-def of_grid(index: int) -> dict[str, FloatArray]:
-    """By name of a design: what is found on a grid."""
+Found = tuple[str, dict[str, FloatArray]]  # the kind of grid; by design, what is found on it
+
+
+def of_grid(task: tuple[str, int]) -> Found:
+    """What is found on a grid that was made like a recorded one, or on one of the population."""
+    kind, index = task
     one = member(index, "develop")
+    alike = kind == "recorded"
     simulator = Simulator(
-        one.seed,
+        FIRST + index if alike else one.seed,
         squares=SQUARES,
         pixels=False,
         prediction=True,
         delay="none",
-        conditions=one.conditions,
+        conditions=None if alike else one.conditions,
     )
     names = simulator.feature_names
     column, ice, around = (names.index(n) for n in ("prediction", "ice", "neighbours"))
@@ -73,13 +80,13 @@ def of_grid(index: int) -> dict[str, FloatArray]:
     for cut in CUTS:
         good = (ctf < cut).astype(np.float64)
         X = np.concatenate([prediction_features(rows[:, column], cut) for rows, _ in patches])
-        if one.holes >= 4:  # in smaller patches holes hardly differ from their patch
+        if alike or one.holes >= 4:  # in smaller patches holes hardly differ from their patch
             found[f"prediction, {cut} Å"] = learned(X, good, groups, "logistic")
         found[f"ice, {cut} Å"] = learned(looks, good, groups, "logistic")
     found["ice, particles in spreads"] = learned(
         looks, (count - count.mean()) / count.std(), groups, "gaussian"
     )
-    return found
+    return kind if alike else one.relation, found
 
 
 def main() -> None:
@@ -87,15 +94,18 @@ def main() -> None:
     parser.add_argument("--grids", type=int, default=80)
     given = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    tasks = [("recorded", k) for k in range(min(given.grids, 24))]
+    tasks += [("population", k) for k in range(given.grids)]
     with ProcessPoolExecutor() as pool:
-        grids = list(pool.map(of_grid, range(given.grids)))
-    print("coefficients, intercept, deviations of squares and patches: quartiles, mean, spread")
-    for name in grids[0] | grids[1] | grids[2]:
-        rows = np.array([grid[name] for grid in grids if name in grid])
-        print(f"{name}: {len(rows)} grids")
-        for quantile in (0.25, 0.5, 0.75):
-            print("   ", np.quantile(rows, quantile, axis=0).round(2))
-        print("   ", rows.mean(axis=0).round(2), rows.std(axis=0, ddof=1).round(2))
+        grids = list(pool.map(of_grid, tasks))
+    print("coefficients, intercept, deviations of squares and patches: mean and spread of grids")
+    print("(shape: of ln(predicted) the mean, the spread of patches and within one; holes)")
+    for name in grids[0][1]:
+        for kind in ("recorded", "usual", "shifted", "flat", "inverted"):
+            rows = [found[name] for of, found in grids if of == kind and name in found]
+            if len(rows) > 1:
+                means, spreads = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)
+                print(f"{name:26}{kind:10}{len(rows):4}", means.round(2), spreads.round(2))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.index import Mean
 from coaf.bandit.latency import Latency
@@ -30,9 +31,9 @@ from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.paper import WholePatch
 from coaf.cryoem.pilots.prediction import (
-    CENTRE,
-    EFFECTS,
-    SPREAD,
+    OTHER,
+    SHARES,
+    USUAL,
     prediction_belief,
 )
 from coaf.cryoem.recorded.reading import read_recording
@@ -96,18 +97,38 @@ def vague(settings: Settings) -> CoafPilot:
 
 
 def own_only(settings: Settings) -> CoafPilot:
-    belief = partial(Nested, 1, centre=(CENTRE[0], CENTRE[2]), scale=(SPREAD[0], SPREAD[2]))
     whole = designed(settings)
 
     def own(rows: FloatArray) -> FloatArray:
         found: FloatArray = whole.features(rows).sum(axis=1, keepdims=True)
         return found
 
+    def belief() -> Mixture:
+        beliefs = [
+            Nested(1, centre=(c[0], c[2]), scale=(s[0], s[2]), effects=effects)
+            for c, s, effects in (USUAL, OTHER)
+        ]
+        return Mixture(beliefs, weights=SHARES)
+
     return piloted(settings, replace(whole, features=own, belief=belief, typical=nothing))
 
 
-def grouped(settings: Settings, effects: tuple[float, ...]) -> CoafPilot:
-    belief = partial(Nested, 2, centre=CENTRE, scale=SPREAD, effects=effects)
+def grouped(settings: Settings, levels: int) -> CoafPilot:
+    """With effects of the innermost levels alone."""
+
+    def belief() -> Mixture:
+        beliefs = [
+            Nested(2, centre=c, scale=s, effects=effects[len(effects) - levels :])
+            for c, s, effects in (USUAL, OTHER)
+        ]
+        return Mixture(beliefs, weights=SHARES)
+
+    return piloted(settings, replace(designed(settings), belief=belief))
+
+
+def one_prior(settings: Settings, prior: tuple[tuple[float, ...], ...]) -> CoafPilot:
+    centre, scale, effects = prior
+    belief = partial(Nested, 2, centre=centre, scale=scale, effects=effects)
     return piloted(settings, replace(designed(settings), belief=belief))
 
 
@@ -129,8 +150,10 @@ ABLATIONS: dict[str, str | Make] = {
     "no typical patches to begin with": no_typical,
     "nothing expected at all": vague,
     "no average over the patch": own_only,
-    "no effects of squares": partial(grouped, effects=EFFECTS[1:]),
-    "no effects of squares and patches": partial(grouped, effects=()),
+    "only the usual prior": partial(one_prior, prior=USUAL),
+    "only the other prior": partial(one_prior, prior=OTHER),
+    "no effects of squares": partial(grouped, levels=1),
+    "no effects of squares and patches": partial(grouped, levels=0),
     "no value of the option to stop": blind,
     "whole subsets, by means": partial(whole_subsets, optimistic=False),
     "whole subsets, optimistic": partial(whole_subsets, optimistic=True),

@@ -27,6 +27,7 @@ from coaf.bandit.beliefs import (
     Linear,
     Logistic,
     Mapped,
+    Mixture,
     Nested,
     Poisson,
     Regression,
@@ -70,6 +71,9 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "logistic, Thompson": lambda: COAF(belief=Logistic(3), index=Thompson(), draws=10),
     "nested": lambda: COAF(belief=Nested(3), rate=MemoryRoot(size=3)),
     "stepwise": lambda: Stepwise(Nested(3), size=3),
+    "stepwise, mixture": lambda: Stepwise(
+        Mixture([Nested(3, scale=s) for s in (0.5, 3.0)]), size=3
+    ),
     "stepwise, normal rewards": lambda: Stepwise(Nested(3, family="gaussian"), size=3, lag=2),
     "kernel": lambda: COAF(belief=Kernel(3), index=Thompson(), draws=3),
     "drifting": lambda: COAF(belief=Drift(Linear.tuned(3), half_life=20)),
@@ -139,6 +143,12 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
     "mapped": lambda: Mapped(np.tanh, Linear(3, feature_bound=2.0), dim=3),
     "mapped, no units": lambda: Mapped(np.tanh, ScaleFree(3), dim=3),
     "nested": lambda: Nested(2),
+    "mixture": lambda: Mixture(
+        [Nested(2, centre=(c, 0.0, 0.0), scale=0.7) for c in (2.0, -2.0)], weights=(0.7, 0.3)
+    ),
+    "mixture, gaussian": lambda: Mixture(
+        [Nested(3, family="gaussian", scale=s, noise=0.5, effects=(0.3,)) for s in (0.1, 2.0)]
+    ),
     "nested, fixed": lambda: Nested(5, variances="fixed"),
     "nested, gaussian": lambda: Nested(3, family="gaussian"),
     "nested, no groups": lambda: Nested(3, effects=()),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
@@ -71,7 +72,7 @@ def tell(pilot: CoafPilot, holes: Iterable[str], reward: float, shot: int = 0) -
 def learned(pilot: CoafPilot) -> int:
     """How many scores were learned."""
     belief = pilot.policy.belief
-    assert isinstance(belief, Nested)
+    assert isinstance(belief, Nested | Mixture)
     return belief.rows
 
 

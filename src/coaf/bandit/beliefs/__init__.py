@@ -7,6 +7,7 @@ from coaf.bandit.beliefs.glm import Logistic, Poisson
 from coaf.bandit.beliefs.kernel.kernel import Kernel
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.mapped import Mapped
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.scale_free import ScaleFree
@@ -19,6 +20,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Mapped",
+    "Mixture",
     "Nested",
     "Poisson",
     "Regression",

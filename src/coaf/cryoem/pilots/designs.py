@@ -7,11 +7,12 @@ from functools import partial
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.latency import Latency
 from coaf.bandit.problem import Round
 from coaf.cryoem.pilots.prediction import (
-    EFFECTS,
+    SHARES,
     prediction_belief,
     prediction_features,
     typical_patches,
@@ -19,10 +20,11 @@ from coaf.cryoem.pilots.prediction import (
 from coaf.cryoem.reward import GoodBelow, Reward
 
 # The log odds of a good hole on half of the population of grids, by ice: coefficients of
-# `ice_features` and the intercept, and their spread between grids, for cuts from 3.8 to 6 Å
-# (`python benchmarks/grid_priors.py`).
-ICE_CENTRE = (-1.0, -2.9, -0.25, 0.0)
-ICE_SPREAD = (2.9, 2.4, 1.2, 1.7)
+# `ice_features` and the intercept, and their spread between grids, for cuts from 3.8 to 6 Å;
+# where pixels say what they usually do, and elsewhere (`python benchmarks/grid_priors.py`).
+ICE_USUAL = ((-2.3, -2.6, -0.25, 0.4), (1.7, 2.2, 1.1, 1.3))
+ICE_OTHER = ((0.1, -3.1, -0.2, -0.4), (3.3, 2.6, 1.2, 1.9))
+EFFECTS = (0.55, 0.75)  # deviations of squares and patches
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Design:
     """What a belief is given of a patch's holes, how it begins, and what patches to expect."""
 
     features: Callable[[FloatArray], FloatArray]
-    belief: Callable[[], Nested]
+    belief: Callable[[], Nested | Mixture]
     family: str
     typical: Callable[[Latency, int], list[Round]] = lambda latency, holes: []
 
@@ -67,16 +69,19 @@ def design_for(columns: Sequence[str], reward: Reward) -> Design:
         return np.column_stack([found, np.log(np.maximum(rows[:, extra], 0.5) / 5.0)])
 
     if reward.family == "logistic":
-        more = () if extra is None else (0.0,)
-        centre = (*ICE_CENTRE[:-1], *more, ICE_CENTRE[-1])
-        scale = (*ICE_SPREAD[:-1], *(2.5 for _ in more), ICE_SPREAD[-1])
-        return Design(
-            looks,
-            lambda: Nested(len(centre) - 1, centre=centre, scale=scale, effects=EFFECTS),
-            "logistic",
-        )
+        return Design(looks, partial(_ice_belief, extra is not None), "logistic")
     # Nobody knows beforehand how many particles are many: until scores come, all is taken.
     return Design(looks, lambda: Nested(3 if extra is None else 4, family="gaussian"), "gaussian")
+
+
+def _ice_belief(predicted: bool) -> Mixture:
+    """By ice, and by a prediction of which nothing is expected if there is one."""
+    more: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (2.5,)) if predicted else ((), ())
+    beliefs = []
+    for prior in (ICE_USUAL, ICE_OTHER):
+        centre, scale = ((*p[:-1], *m, p[-1]) for p, m in zip(prior, more, strict=True))
+        beliefs.append(Nested(len(centre) - 1, centre=centre, scale=scale, effects=EFFECTS))
+    return Mixture(beliefs, weights=SHARES)
 
 
 def _unknown(columns: int, reward: Reward) -> Design:

@@ -6,17 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.latency import Latency
 from coaf.bandit.problem import Round
 
 PREDICTION_FEATURES = ("prediction beside its patch", "prediction of the patch")
-# What half of the population of grids says of the log odds of a good hole, for cuts from 3.8 to
-# 6 Å: coefficients of the two features and the intercept, their spread between grids, and the
-# deviations of squares and patches (`python benchmarks/grid_priors.py` prints them).
-CENTRE = (-2.7, -2.4, 0.0)
-SPREAD = (2.2, 3.0, 1.5)
-EFFECTS = (0.55, 0.75)
+# The log odds of a good hole, for cuts from 3.8 to 6 Å: coefficients of the two features and the
+# intercept, and how far they may be off; deviations of squares and patches. First as on simulated
+# grids that were made like a recorded one, with three times their spread; then as on those of a
+# population where pixels say less, nothing or the opposite. `python benchmarks/grid_priors.py`
+# prints what these were taken from.
+USUAL = ((-4.5, -6.6, 0.1), (1.2, 2.4, 1.5), (0.55, 1.05))
+OTHER = ((-1.1, -0.6, -0.2), (2.2, 2.8, 1.8), (0.55, 0.75))
+SHARES = (0.6, 0.4)  # how far either is trusted before any score
 # Of ln(predicted): mean, spread of patches, spread within one.
 TYPICAL = (1.77, 0.22, 0.15)
 PATCHES = 5  # how many typical patches a session begins with
@@ -40,13 +43,15 @@ def prediction_features(predicted: npt.ArrayLike, cut: float) -> FloatArray:
     return np.column_stack([own - own.mean(), np.full(len(own), own.mean())])
 
 
-def prediction_belief() -> Nested:
+def prediction_belief() -> Mixture:
     """What is believed before any score: that the prediction means something, with doubt.
 
-    The prior comes from a population of grids in which some predictions mean nothing, or the
-    opposite: it is as wide as that, so that some dozens of scores overrule it.
+    Grids may be like a recorded one, or of a population in which some predictions mean nothing, or
+    the opposite: scores tell.
     """
-    return Nested(2, centre=CENTRE, scale=SPREAD, effects=EFFECTS)
+    priors = (USUAL, OTHER)
+    beliefs = [Nested(2, centre=c, scale=s, effects=effects) for c, s, effects in priors]
+    return Mixture(beliefs, weights=SHARES)
 
 
 def typical_patches(cut: float, latency: Latency, holes: int) -> list[Round]:

@@ -177,6 +177,19 @@ class Nested(Unitless):
         """Standard deviations in use: of effects, outermost first, and of gaussian noise."""
         return self._size * np.sqrt(self._known.variances)
 
+    @property
+    def evidence(self) -> float:
+        """The logarithm of how likely the rows since the prior were, before they came.
+
+        By Laplace's approximation for logistic rewards, and with the variances in use.
+        """
+        known, prior = self._known, self._prior
+        if known.rows == prior.rows:
+            return 0.0
+        _, after = known.table.weighed(known.variances, known.tree)
+        _, before = prior.table.weighed(known.variances, prior.tree)
+        return after - before
+
     def _forms(
         self, features: npt.ArrayLike, groups: Groups | None
     ) -> tuple[FloatArray, FloatArray, IntArray]:
