@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any, Self
 
 from coaf.bandit.state import entry, seal, unseal
@@ -59,8 +59,6 @@ class Engine:
         self._known: dict[str, int] = {}  # events by id: which of them it is
         self._told: str | None = None  # a hole that was instructed, and not reported
         self._heading: Instruction | None = None  # to a patch
-        self._expected: dict[str, tuple[float, str]] = {}  # by hole instructed: of what
-        self._entry: Mapping[str, float] = {}  # what was expected on going to the patch
         self._offer: str | None = None  # a patch that can be had now or never
         self._waiting: list[str] = []  # patches of the square opened last, not looked at yet
         self._returning = False
@@ -229,13 +227,13 @@ class Engine:
 
     def _start(self, settings: ev.Settings) -> None:
         reward = self._rewards(settings.reward)
-        self.learning = Learning(lambda: self._make(settings), reward, settings.reward)
+        self.learning = Learning(lambda: self._make(settings), reward)
         self._times = LearnedTiming(settings.timing)
         self.settings = settings
 
     def _aim(self, settings: ev.Settings) -> None:
         reward = self._rewards(settings.reward)
-        self.learning.aim(lambda: self._make(settings), reward, settings.reward)
+        self.learning.aim(lambda: self._make(settings), reward)
         self.settings = settings
 
     def _loaded(self, grid: str) -> None:
@@ -289,16 +287,10 @@ class Engine:
                 self._told = name
                 if instruction.propensity < 1.0:
                     self.book.patch(known.patch).explored = True
-                expected = [instruction.estimate, self._entry.get(name)]
-                numbers = [e for e in expected if e is not None]
-                if numbers:
-                    # Also what was expected before the patch told anything of itself, or a fault
-                    # would hide behind what it made the pilot believe.
-                    self._expected[name] = (max(numbers), instruction.reward)
             case "go":
                 assert name is not None
                 self._look(name)
-                self._heading, self._entry = instruction, instruction.estimates
+                self._heading = instruction
             case "leave" if instruction.level == "patch":
                 assert name is not None
                 self._look(name)
@@ -316,7 +308,7 @@ class Engine:
             return
         wanted = self.book.forced()
         asked = wanted is not None and self.book.hole(wanted).patch == patch
-        if patch in self._waiting or asked:
+        if patch in self._waiting or asked or patch in self.guard.check:
             self._waiting = [name for name in self._waiting if name != patch]
             self._returning = False
         else:
@@ -331,7 +323,7 @@ class Engine:
             self._offer, known.gone = None, True
         if self.at == patch:
             self.at = None
-        self._heading, self._entry = None, {}
+        self._heading = None
         self.learning.done(self.book.open(patch), self.left())
 
     def _moved(self, event: ev.Moved) -> None:
@@ -344,7 +336,6 @@ class Engine:
         if event.seconds > 0.0:
             self._times.learn_together(("move", "focus"), event.seconds)
         self.learning.moved(here, self.left(), rate)
-        self._entry = heading.estimates if told and heading is not None else {}
         self.at, self._heading = event.patch, None
         known.entered, known.open = True, None
         self._worked()
@@ -363,8 +354,8 @@ class Engine:
         self.book.mark(name, "taken")
         self._gained = True
         self._worked()
-        expected, of = self._expected.get(name, (None, ""))
-        self.learning.exposed(name, time, patch=known.patch, shots=count, expected=expected, of=of)
+        square = self.book.patch(known.patch).patch.square
+        self.learning.exposed(name, time, square=square, patch=known.patch, shots=count)
 
     def _failed(self, event: ev.Failed) -> None:
         match event.what:
@@ -441,9 +432,6 @@ class Engine:
             if self.book.hole(hole).state == "free":
                 self.book.mark(hole, "planned")
                 self.book.hole(hole).plan = event.plan.id
-        for step in event.plan.steps:
-            if step.do == "expose" and step.name is not None and step.estimate is not None:
-                self._expected[step.name] = (step.estimate, step.reward)
         self._plans[event.plan.id] = (event.plan, event.time)
         self._given.add(event.plan.id)
 
@@ -493,7 +481,7 @@ class Engine:
         trial = copy(self)
         trial.book, trial._times = deepcopy(self.book), deepcopy(self._times)
         trial.learning = self.learning.trial()
-        trial.events, trial._known, trial._expected = [], {}, {}
+        trial.events, trial._known = [], {}
         trial._waiting, trial._passed, trial._plans, trial._called = patches, set(), {}, set()
         trial.at = trial._told = trial._heading = trial._offer = trial.last = None
         trial._returning, trial._blindly, trial._failures = False, True, 0
@@ -535,6 +523,8 @@ class Engine:
         for name, (_, since) in list(self._plans.items()):
             if hours is not None and self.now > since + hours * HOUR:
                 self._close(name)
+        if not self.ended:
+            self.learning.passed(self.now)
 
     def _id(self) -> str:
         return f"engine {len(self.events)}"
@@ -583,6 +573,8 @@ class Engine:
             return failing
         if self._set.grids and self.grid is None:
             return self._load() or self._say("stop", why="No grid could be loaded.")
+        if (check := self._check_place(left)) is not None:
+            return check
         if self.at is not None:
             return self._inside(left)
         if self._offer is not None:
@@ -605,6 +597,21 @@ class Engine:
         if FAILING not in self._called:
             return self._say("alarm", why=FAILING)
         return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
+
+    def _check_place(self, left: Left) -> Instruction | None:
+        """Where scores are suspect: a shot of a patch known to be good tells what is wrong."""
+        places = {} if self._offer else {one.patch.name: one for one in left.patches}
+        here = next((places[name] for name in self.guard.check if name in places), None)
+        if here is None or left.seconds < left.timing.enter + left.timing.hole():
+            return None
+        why = "Scores are suspect: this place is known to be good."
+        if self.at not in (None, here.patch.name):
+            return self._out(self.book.open(str(self.at)), Choice(None, why))
+        estimates = self._estimates(here)
+        names = [here.patch.holes[i].name for i in here.rest]
+        best = max(names, key=lambda name: estimates.get(name, -inf))
+        choice = Choice(best, why, estimates.get(best, nan))
+        return self._go(here, choice) if self.at is None else self._expose(best, choice)
 
     def _load(self) -> Instruction | None:
         """The next grid of the cassette, if there is one."""
