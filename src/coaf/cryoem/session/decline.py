@@ -3,7 +3,7 @@
 Most fits of good ice pile up near the best that the instrument can do. Bad ice lowers the share of
 those in a square and does not move them; charging, drift and a dying beam do. So a decline at some
 rate since some time is compared with none: fits in the pile, moved or not, in a share of their own
-in each square, and the others as smooth as all fits before. Whoever takes the best holes first sees
+in each square, and the others as smooth as fits before and since. Whoever takes the best holes first sees
 fits become worse, but not a pile that moves.
 """
 
@@ -22,7 +22,8 @@ _SHARES = np.array([0.0, 0.05, 0.15, 0.3, 0.6])[:, None]  # of fits in the pile
 _BIN, _SMOOTH, _TOP = 0.1, 0.5, 30.0  # Å: of the density of the others, which is that of before
 _PILE = 0.15  # share of fits that make the pile
 _NARROW, _WIDE = 0.08, 0.2  # Å: a pile is not narrower than that, and one as wide is none
-_LOWEST = 0.3  # it is among this share of the best fits, or it is chance
+_LOWEST = 0.3  # it is among this share of the best fits
+_DENSE = 1.6  # and denser than what is around it, so many times; or it is chance
 _BEFORE, _SINCE = 30, 20  # scores needed before the decline and in it
 _EVERY = 8  # scores from one look to the next
 _AGAIN, _OF = 4, 20  # so many of the last scores in the pile: it is over
@@ -82,12 +83,12 @@ class Decline:
             if np.count_nonzero(~late) < _BEFORE or np.count_nonzero(late) < _SINCE:
                 continue
             pile = _pile(fits[~late])
-            if pile.width > _WIDE or pile.place > np.quantile(fits[~late], _LOWEST):
+            if not _stands_out(pile, fits[~late]):
                 continue
             since = min(
                 n for n, is_late in zip(self._numbers, late.tolist(), strict=True) if is_late
             )
-            others = _others(fits[~late], fits[late])
+            others = (_others(fits[~late], fits[late]) + _others(fits[late], fits[late])) / 2.0
             ice = _likelihood(pile, fits[late], others, squares[late])
             for rate in _RATES:
                 moved = fits[late] - rate * (times[late] - begun) / HOUR
@@ -111,6 +112,14 @@ def _pile(fits: FloatArray) -> Pile:
     at = int(np.argmin(widths))
     width = max(float(widths[at]) / 2.0, _NARROW)
     return Pile(float(ordered[at] + ordered[at + count]) / 2.0, width)
+
+
+def _stands_out(pile: Pile, fits: FloatArray) -> bool:
+    if pile.width > _WIDE or pile.place > np.quantile(fits, _LOWEST):
+        return False
+    around = _others(fits, np.array([pile.place]))[0]
+    share = np.mean(np.abs(fits - pile.place) <= pile.width)
+    return bool(share / (2.0 * pile.width) >= _DENSE * around)
 
 
 def _others(before: FloatArray, fits: FloatArray) -> FloatArray:
