@@ -147,7 +147,7 @@ def faults(pool: Executor, grids: dict[str, range], write: Write) -> None:
     for pilot in PILOTS:
         for regime in ("fast", "slow"):
             for minutes in MINUTES:
-                make = partial(Case, pilot, regime, minutes=minutes)  # type: ignore[arg-type]
+                make = partial(Case, pilot, regime, minutes=minutes)
                 every = list(pool.map(fault, [make(grid=k) for k in grids[pilot]]))
                 if not every:
                     continue
@@ -182,7 +182,7 @@ def nothing(pool: Executor, grids: dict[str, range], write: Write) -> None:
     sums = np.zeros(5)
     for pilot in PILOTS:
         for regime in ("fast", "slow"):
-            make = partial(Case, pilot, regime)  # type: ignore[arg-type]
+            make = partial(Case, pilot, regime)
             each = np.array(list(pool.map(free, [make(grid=k) for k in grids[pilot]])))
             if not len(each):
                 continue
@@ -209,7 +209,7 @@ def declines(pool: Executor, grids: dict[str, range], write: Write) -> None:
     )
     for pilot in PILOTS:
         for regime in ("fast", "slow"):
-            make = partial(Case, pilot, regime, decline=True)  # type: ignore[arg-type]
+            make = partial(Case, pilot, regime, decline=True)
             found = np.array(list(pool.map(decline, [make(grid=k) for k in grids[pilot]])))
             if not len(found):
                 continue

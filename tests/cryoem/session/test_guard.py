@@ -207,7 +207,8 @@ def test_late_scores_are_told_apart_by_when_the_shot_was_taken() -> None:
     """Scores come 40 shots late; a good one of before the fault does not end it."""
     rng = np.random.default_rng(10)
     fits = [*ice(rng, 135), *broken(rng, 60)]
-    guard, said = Guard(), []
+    guard = Guard()
+    said: list[Alarm] = []
     for i in range(195 + 40):
         if i < 195:
             place = {"square": f"{i // 60}", "patch": f"{i // PATCH}"}
@@ -246,7 +247,7 @@ def piled(rng: np.random.Generator, shots: int) -> list[float]:
     """Half of the fits at the best there is, 3.2 Å, and the others anywhere above."""
     floor = 3.2 + 0.08 * rng.standard_normal(shots)
     other = 3.2 + rng.exponential(3.0, shots)
-    return np.where(rng.random(shots) < 0.5, floor, other).tolist()
+    return [float(fit) for fit in np.where(rng.random(shots) < 0.5, floor, other)]
 
 
 def test_a_slow_decline_is_seen_within_ninety_minutes() -> None:

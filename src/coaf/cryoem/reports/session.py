@@ -11,7 +11,7 @@ from coaf.version import __version__
 from coaf.worlds.report import Cell, Page, save
 
 _DECISIONS = ("open", "pass", "skip", "expose", "leave")
-_INCIDENTS = ("alarm", "all clear", "upkeep", "refused")
+_INCIDENTS = ("alarm", "suspicion", "all clear", "upkeep", "refused")
 _HEADINGS = {
     "policy": "policy",
     "good": "good",

@@ -3,8 +3,8 @@
 Most fits of good ice pile up near the best that the instrument can do. Bad ice lowers the share of
 those in a square and does not move them; charging, drift and a dying beam do. So a decline at some
 rate since some time is compared with none: fits in the pile, moved or not, in a share of their own
-in each square, and the others as smooth as fits before and since. Whoever takes the best holes first sees
-fits become worse, but not a pile that moves.
+in each square, and the others as smooth as fits before and since. Whoever takes the best holes
+first sees fits become worse, but not a pile that moves.
 """
 
 from dataclasses import dataclass
