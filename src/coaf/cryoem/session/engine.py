@@ -192,6 +192,8 @@ class Engine:
                 self.settings = replace(self._set, hours=event.hours)
             case ev.FaultAcknowledged():
                 self.learning.acknowledged(event.time)
+            case ev.TimePassed():
+                self.learning.passed(event.time)
             case ev.Paused():
                 self.paused = True
             case ev.Resumed():
@@ -275,6 +277,8 @@ class Engine:
     # What was told and done
 
     def _instructed(self, instruction: Instruction) -> None:
+        # Silence is looked for when scores were heard, which is before something is asked for.
+        self.learning.passed(self.now)
         self.learning.refresh()
         if self._told is not None:
             self.book.mark(self._told, "unknown")
@@ -512,6 +516,7 @@ class Engine:
     def next(self, time: float) -> Instruction:
         """What to do now. It is an event like others, and is told already."""
         self._advance(time)
+        self.learning.passed(self.now)
         self.learning.refresh()
         instruction = self._choose()
         self.tell(ev.Instructed(id=self._id(), time=self.now, instruction=instruction))
@@ -523,8 +528,6 @@ class Engine:
         for name, (_, since) in list(self._plans.items()):
             if hours is not None and self.now > since + hours * HOUR:
                 self._close(name)
-        if not self.ended:
-            self.learning.passed(self.now)
 
     def _id(self) -> str:
         return f"engine {len(self.events)}"

@@ -23,7 +23,7 @@ from coaf.cryoem.session.yardstick import USUAL
 
 SUSPECT, ALARM = 5.5, 14.0  # logarithms of likelihood ratios
 _EXPLAINED = 3.0  # with less a suspicion is over
-_DECLINES = 12.0
+_DECLINES = 18.0
 _BACK, _ONE = log(1000.0), 2.5  # what ends a fault, and what one score may say for that
 _CHECKS = 2  # shots of a check
 _UNITS = 20  # scores after which a value whose unit nobody knows has one
