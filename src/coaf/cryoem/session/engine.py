@@ -194,10 +194,8 @@ class Engine:
                 self.learning.acknowledged(event.time)
             case ev.TimePassed():
                 self.learning.passed(event.time)
-            case ev.Paused():
-                self.paused = True
-            case ev.Resumed():
-                self.paused = False
+            case ev.Paused() | ev.Resumed():
+                self.paused = isinstance(event, ev.Paused)
             case ev.Ended():
                 self.ended = True
 
