@@ -76,15 +76,16 @@ def learned(pilot: CoafPilot) -> int:
     return belief.rows
 
 
-def answers(pilot: CoafPilot, patches: Sequence[Patch], left: Left) -> list[Choice]:
-    """To all that can be asked."""
+def answers(pilot: CoafPilot, patches: Sequence[Patch], left: Left) -> list[str]:
+    """To all that can be asked, in words: an estimate that is no number equals none."""
     opens = [whole(patch) for patch in patches]
     facing = replace(left, patches=tuple(opens))
-    return [
+    choices = [
         pilot.square(left.squares, facing),
         *(pilot.patch(opens, replace(facing, returning=back)) for back in (False, True)),
         *(pilot.hole(one, facing, inside=False) for one in opens),
     ]
+    return [repr(choice) for choice in choices]
 
 
 def test_it_beats_taking_all_over_two_grids() -> None:

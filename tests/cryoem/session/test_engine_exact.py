@@ -20,7 +20,7 @@ from cryoem.session.hand import again, known
 STEPS = 150
 PILOTS = ("take-all", "coaf", "coaf-paper", "microscopist", "exploring")
 # Between these the instrument is at fault, and all is bad: the guard notices, and tells again.
-FAULT = (400.0, 2500.0)
+FAULT = (600.0, 2500.0)
 CLOSE = 1e-9
 
 
@@ -235,7 +235,7 @@ def test_an_alarm_that_was_explained_away_does_not_hide_the_next() -> None:
                 time=told.now,
                 hole=event.hole,
                 shot=event.shot,
-                values={"ctf": 3.0 if k < 10 else None},
+                values={"ctf": 3.0 if k < 25 else None},
             )
         )
     assert told.next(told.now).do == "alarm"

@@ -1,200 +1,384 @@
-"""The guard: few false alarms although patches share their fate, faults found, and recovery."""
+"""The guard: faults, declines and silence are seen, bad places are not taken for them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from coaf.bandit.arrays import BoolArray
-from coaf.cryoem.session.guard import Alarm, Guard
+from coaf.cryoem.reward import parse_reward
+from coaf.cryoem.session import events as ev
+from coaf.cryoem.session.collect import collect
+from coaf.cryoem.session.guard import ALARM, Alarm, Guard
+from coaf.cryoem.simulator.simulator import Simulator
 
-NORMAL = np.random.default_rng(0).standard_normal(300)
-
-
-def logistic(eta: float) -> float:
-    return float(1.0 / (1.0 + np.exp(-eta)))
-
-
-def patches(
-    rng: np.random.Generator, count: int, *, share: float, spread: float, holes: int = 10
-) -> Iterator[tuple[float, BoolArray]]:
-    """Patches whose holes share an effect that nobody sees, and the chance without knowing it."""
-    draws = spread * NORMAL
-    for _ in range(count):
-        seen = np.log(share / (1.0 - share)) + 0.7 * rng.standard_normal()
-        chance = float(np.mean(1.0 / (1.0 + np.exp(-seen - draws))))
-        effect = spread * rng.standard_normal()
-        yield chance, rng.random(holes) < logistic(seen + effect)
+PATCH = 10  # shots
+SQUARE = 6  # patches
 
 
-def watch(guard: Guard, run: Iterator[tuple[float, BoolArray]], name: str) -> list[Alarm]:
-    """Scores at once."""
-    changed: list[Alarm] = []
-    for j, (chance, good) in enumerate(run):
-        for i, one in enumerate(good.tolist()):
-            shot = f"{name} {j} {i}"
-            changed += guard.exposed(shot, patch=f"{name} {j}", chance=chance)
-            changed += guard.scored(shot, good=one)
-    return changed
+class Stream:
+    """Shots every ten seconds, scored half a minute later, and what the guard said."""
+
+    def __init__(self, guard: Guard | None = None) -> None:
+        self.guard = guard or Guard()
+        self.said: list[Alarm] = []
+        self.count = 0
+
+    def shoot(self, values: dict[str, float | None] | None, place: str = "") -> None:
+        i, time = self.count, 10.0 * self.count
+        patch = place or f"patch {i // PATCH}"
+        square = f"square {i // (PATCH * SQUARE)}"
+        self.said += self.guard.exposed(f"{i}", time=time, square=square, patch=patch)
+        if values is not None:
+            self.said += self.guard.scored(f"{i}", time=time + 30.0, values=values)
+        self.count += 1
+
+    def fits(self, values: Sequence[float | None], place: str = "") -> None:
+        for value in values:
+            self.shoot({"ctf": value}, place)
+
+    def begun(self, kind: str) -> list[Alarm]:
+        return [alarm for alarm in self.said if alarm.kind == kind and alarm.until is None]
 
 
-def broken(run: Iterator[tuple[float, BoolArray]]) -> Iterator[tuple[float, BoolArray]]:
-    return ((chance, np.zeros_like(good)) for chance, good in run)
+def ice(rng: np.random.Generator, shots: int, *, bad: Sequence[int] = ()) -> list[float | None]:
+    """Fits whose squares and patches are alike; squares in `bad` are three times as bad."""
+    fits: list[float | None] = []
+    for i in range(shots):
+        if i % (PATCH * SQUARE) == 0:
+            square = 0.15 * rng.standard_normal()
+        if i % PATCH == 0:
+            patch = 0.15 * rng.standard_normal()
+        worse = np.log(3.0) if i // (PATCH * SQUARE) in bad else 0.0
+        fits.append(float(4.5 * np.exp(square + patch + worse + 0.2 * rng.standard_normal())))
+    return fits
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.2, 2.5])
-@pytest.mark.parametrize("share", [0.15, 0.5])
-def test_false_alarms_are_as_rare_as_stated(share: float, spread: float) -> None:
-    """Ville: in 400 scores at level 1e-3 at most 40 % of sessions; patches are alike or not.
-
-    The bound is for predictions that are too high by the margin that is allowed; here they are
-    right, so alarms must be rarer than a tenth of the bound: 60 sessions, at most 2 alarms.
-    """
-    alarms = 0
-    for session in range(60):
-        guard = Guard(level=1e-3)
-        rng = np.random.default_rng([session, int(10 * spread)])
-        alarms += bool(watch(guard, patches(rng, 40, share=share, spread=spread), "p"))
-    assert alarms <= 2
+def broken(rng: np.random.Generator, shots: int) -> list[float | None]:
+    return [float(20.0 * np.exp(0.15 * rng.standard_normal())) for _ in range(shots)]
 
 
-def test_the_bound_holds_where_it_is_tight() -> None:
-    """Chances all 0.6 of those predicted, every patch one hole: within n·level and noise.
-
-    200 sessions of 200 scores at level 1e-3: the bound is 20 %, its binomial standard error 3 %.
-    """
-    alarms = 0
-    for session in range(200):
-        rng = np.random.default_rng([7, session])
-        guard = Guard(level=1e-3)
-        alarms += bool(watch(guard, ((0.5, rng.random(1) < 0.3) for _ in range(200)), "p"))
-    assert alarms / 200 <= 0.2 + 3 * 0.03
+# Faults
 
 
-def test_one_bad_patch_or_two_are_ice() -> None:
-    guard = Guard()
-    for name in ("a", "b"):
-        assert not watch(guard, iter([(0.8, np.zeros(40, dtype=np.bool_))]), name)
+@pytest.mark.parametrize(("before", "soon"), [(125, 11), (155, 17)])
+def test_a_fault_inside_a_patch_is_seen_soon(before: int, soon: int) -> None:
+    """In 20 sessions within 80 scores, in so many of them within 20; and it is known since when."""
+    within = []
+    for seed in range(20):
+        rng = np.random.default_rng([1, seed, before])
+        stream = Stream()
+        stream.fits(ice(rng, before))
+        assert not stream.begun("fault")
+        stream.fits(broken(rng, 20))
+        within.append(len(stream.begun("fault")))
+        stream.fits(broken(rng, 60))
+        (fault,) = stream.begun("fault")
+        assert abs(fault.since - before) <= 1
+        assert fault.evidence >= ALARM
+        assert "this is not the ice" in fault.message
+        assert stream.guard.quarantined(f"{before + 3}")
+        assert not stream.guard.quarantined(f"{before - 3}")
+    assert sum(within) >= soon
 
 
-@pytest.mark.parametrize(("share", "within"), [(0.15, 300), (0.35, 130), (0.6, 80)])
-def test_a_fault_is_found_within_a_stated_number_of_shots(share: float, within: int) -> None:
-    """In all of 20 sessions, and the shots in doubt begin at most 60 before the fault."""
-    for session in range(20):
-        rng = np.random.default_rng([3, session])
-        guard = Guard()
-        assert not watch(guard, patches(rng, 30, share=share, spread=1.2), "well")
-        changed = watch(guard, broken(patches(rng, within // 10, share=share, spread=1.2)), "bad")
-        assert [alarm.kind for alarm in changed] == ["fault"]
-        assert 300 - 60 <= changed[0].since <= 300 + 20
-        assert changed[0].evidence >= 1.0 / guard.level
-        assert "this is not the ice" in changed[0].message
-        assert guard.quarantined("bad 5 0")
-        assert not guard.quarantined("well 0 0")
+def test_fits_that_just_fail_are_a_fault() -> None:
+    for seed in range(10):
+        rng = np.random.default_rng([2, seed])
+        stream = Stream()
+        stream.fits(ice(rng, 135))
+        stream.fits([None] * 12)
+        (fault,) = stream.begun("fault")
+        assert abs(fault.since - 135) <= 1
+
+
+def test_single_fits_that_fail_are_none() -> None:
+    rng = np.random.default_rng(3)
+    stream = Stream()
+    fits = ice(rng, 900)
+    stream.fits([None if rng.random() < 0.05 else fit for fit in fits])
+    assert not stream.begun("fault")
+
+
+def test_ice_alone_is_no_fault() -> None:
+    """No alarm in 20 sessions of 15 squares, one of which is three times as bad."""
+    for seed in range(20):
+        stream = Stream()
+        stream.fits(ice(np.random.default_rng([4, seed]), 900, bad=[1 + seed % 13]))
+        assert not stream.guard.alarms
+
+
+def test_a_bad_square_is_suspected_until_good_scores_come_from_elsewhere() -> None:
+    rng = np.random.default_rng(5)
+    stream = Stream()
+    stream.fits(ice(rng, 120))
+    stream.fits(broken(rng, 40))  # a new square begins at shot 120
+    (suspicion,) = stream.begun("suspicion")
+    assert suspicion.since == 120
+    assert stream.guard.suspicion == suspicion
+    assert stream.guard.check[0] in suspicion.message
+    assert not stream.guard.alarms
+    stream.fits([4.0, 4.5], place=stream.guard.check[0])
+    assert stream.guard.suspicion is None
+    assert stream.said[-1].until is not None
+    assert not stream.guard.alarms
+
+
+def test_bad_scores_from_a_place_known_to_be_good_are_a_fault() -> None:
+    """The onset is that of the square, so all of it is held back."""
+    rng = np.random.default_rng(5)
+    stream = Stream()
+    stream.fits(ice(rng, 120))
+    stream.fits(broken(rng, 20))
+    assert not stream.guard.alarms
+    good = stream.guard.check[0]
+    square = f"square {int(good.split()[1]) // SQUARE}"
+    for name in ("check 1", "check 2", "check 3"):
+        time = 10.0 * stream.count
+        stream.said += stream.guard.exposed(name, time=time, square=square, patch=good)
+        stream.said += stream.guard.scored(name, time=time + 30.0, values={"ctf": 21.0})
+    (fault,) = stream.begun("fault")
+    assert fault.since == 120
+    assert stream.guard.suspicion is None
+    assert stream.guard.check == ()
+
+
+def test_a_check_is_two_shots() -> None:
+    rng = np.random.default_rng(5)
+    stream = Stream()
+    stream.fits(ice(rng, 120))
+    stream.fits(broken(rng, 20))
+    place = stream.guard.check[0]
+    stream.shoot(None, place)
+    assert place in stream.guard.check
+    stream.shoot(None, place)
+    assert stream.guard.check == ()
+    assert stream.guard.suspicion is not None
+
+
+def test_the_first_scores_of_a_session_are_compared_with_nothing() -> None:
+    stream = Stream()
+    stream.fits(broken(np.random.default_rng(6), 55))
+    assert not stream.guard.alarms
 
 
 def test_it_recovers_when_good_scores_return_and_finds_the_next_fault() -> None:
-    rng = np.random.default_rng(5)
-    guard = Guard()
-    watch(guard, patches(rng, 20, share=0.5, spread=1.0), "one")
-    watch(guard, broken(patches(rng, 12, share=0.5, spread=1.0)), "two")
-    assert guard.fault is not None
-    (ended,) = watch(guard, patches(rng, 20, share=0.5, spread=1.0), "three")
-    assert guard.fault is None
-    assert ended.until is not None
-    assert 320 <= ended.until <= 340  # the fault was of shots 200 to 319
-    assert guard.quarantined("two 11 9")
-    assert not guard.quarantined("three 5 0")
-    (again,) = watch(guard, broken(patches(rng, 12, share=0.5, spread=1.0)), "four")
-    assert again.kind == "fault"
-    assert again.since >= 500
-    assert [alarm.until is None for alarm in guard.alarms] == [False, True]
+    rng = np.random.default_rng(7)
+    stream = Stream()
+    stream.fits(ice(rng, 135))
+    stream.fits(broken(rng, 60))
+    assert stream.guard.fault is not None
+    stream.fits(ice(rng, 90))
+    assert stream.guard.fault is None
+    (fault,) = stream.guard.alarms
+    assert fault.until is not None
+    assert abs(fault.since - 135) <= 1
+    assert abs(fault.until - 195) <= 2
+    assert stream.guard.quarantined("190")
+    assert not stream.guard.quarantined("200")
+    stream.fits(broken(rng, 20))
+    assert [alarm.kind for alarm in stream.begun("fault")] == ["fault", "fault"]
+    assert abs(stream.guard.alarms[-1].since - 285) <= 1
+
+
+def test_one_good_score_does_not_end_a_fault() -> None:
+    rng = np.random.default_rng(8)
+    stream = Stream()
+    stream.fits(ice(rng, 135))
+    stream.fits([*broken(rng, 20), 3.5, *broken(rng, 20), 3.5, *broken(rng, 20)])
+    assert stream.guard.fault is not None
+
+
+def test_who_has_looked_ends_it() -> None:
+    rng = np.random.default_rng(9)
+    stream = Stream()
+    assert stream.guard.acknowledge() == ()
+    stream.fits(ice(rng, 135))
+    stream.fits(broken(rng, 20))
+    (ended,) = stream.guard.acknowledge()
+    assert ended.until == 155
+    assert stream.guard.fault is None
+    stream.fits(ice(rng, 90))
+    assert len(stream.begun("fault")) == 1
 
 
 def test_late_scores_are_told_apart_by_when_the_shot_was_taken() -> None:
     """Scores come 40 shots late; a good one of before the fault does not end it."""
+    rng = np.random.default_rng(10)
+    fits = [*ice(rng, 135), *broken(rng, 60)]
     guard = Guard()
-    rng = np.random.default_rng(6)
-    good = np.concatenate([rng.random(100) < 0.7, np.zeros(120, dtype=np.bool_)])
-    changed: list[Alarm] = []
-    for i in range(260):
-        if i < 220:
-            guard.exposed(f"{i}", patch=f"{i // 5}", chance=0.7)
+    said: list[Alarm] = []
+    for i in range(195 + 40):
+        if i < 195:
+            place = {"square": f"{i // 60}", "patch": f"{i // PATCH}"}
+            said += guard.exposed(f"{i}", time=10.0 * i, **place)
         if i >= 40 and i != 90:
-            changed += guard.scored(f"{i - 40}", good=bool(good[i - 40]))
-    (fault,) = changed
-    assert 95 <= fault.since <= 101
-    guard.scored("50", good=True)
+            said += guard.scored(f"{i - 40}", time=10.0 * i, values={"ctf": fits[i - 40]})
+    (fault,) = [alarm for alarm in said if alarm.kind == "fault"]
+    assert abs(fault.since - 135) <= 1
+    guard.scored("50", time=2400.0, values={"ctf": 3.5})
     assert guard.fault is not None
 
 
-def test_silence_is_an_alarm_that_a_score_ends() -> None:
-    guard = Guard(silent=5)
-    changed: list[Alarm] = []
-    for i in range(8):
-        changed += guard.exposed(f"{i}", patch="p", chance=0.5)
-        if i == 0:
-            guard.scored("0", good=True)
-    assert [(a.kind, a.since, a.until, a.evidence) for a in changed] == [("silent", 1, None, 5.0)]
-    (ended,) = guard.scored("7", good=True)
-    assert (ended.kind, ended.until) == ("silent", 8)
-    assert not guard.quarantined("3")  # nothing is known against it
-    assert guard.fault is None
+@pytest.mark.parametrize("name", ["motion", "drift"])
+def test_other_values_tell_of_faults_too_in_any_unit(name: str) -> None:
+    rng = np.random.default_rng(11)
+    stream = Stream()
+    for i in range(200):
+        jump = 8.0 if i >= 155 else 1.0
+        value = 300.0 * jump * float(np.exp(0.2 * rng.standard_normal()))
+        stream.shoot({"ctf": 4.0 + 0.5 * float(rng.random()), name: value})
+    (fault,) = stream.begun("fault")
+    assert abs(fault.since - 155) <= 1
 
 
-def test_a_result_without_a_value_is_not_silence() -> None:
-    guard = Guard(silent=5)
-    for i in range(20):
-        assert guard.exposed(f"{i}", patch="p", chance=0.5) == ()
-        assert guard.scored(f"{i}", good=None) == ()
-
-
-def test_scores_of_which_nothing_was_expected_are_no_evidence() -> None:
-    guard = Guard()
-    for i in range(12_000):
-        guard.exposed(f"{i}", patch=f"{i // 20}", chance=0.1)
-        assert guard.scored(f"{i}", good=False) == ()
-
-
-def test_one_patch_that_turns_bad_is_not_a_fault() -> None:
-    guard = Guard()
+def test_scores_without_what_it_knows_say_nothing() -> None:
+    stream = Stream()
     for i in range(300):
-        guard.exposed(f"{i}", patch="p", chance=0.9)
-        assert guard.scored(f"{i}", good=i < 20) == ()
+        stream.shoot({"beauty": 100.0 if i < 150 else 0.0, "particles": None})
+    assert stream.said == []
 
 
-def test_a_missing_score_says_nothing() -> None:
-    guard = Guard(silent=1000)
-    for i in range(500):
-        guard.exposed(f"{i}", patch=f"{i}", chance=0.9)
-        assert guard.scored(f"{i}", good=None) == ()
+# Decline
 
 
-def test_state_goes_on_where_it_stopped() -> None:
-    whole, part = Guard(), Guard()
-    for i in range(150):
-        for guard in (whole, part):
-            guard.exposed(f"{i}", patch=f"{i // 7}", chance=0.55)
-        assert whole.scored(f"{i}", good=i < 20) == part.scored(f"{i}", good=i < 20)
-        if i % 10 == 0:
-            part = Guard.restore(json.loads(json.dumps(part.state())))
-    assert whole.alarms == part.alarms
-    assert whole.alarms
-    assert json.dumps(whole.state()) == json.dumps(part.state())
+def piled(rng: np.random.Generator, shots: int) -> list[float]:
+    """Half of the fits at the best there is, 3.2 Å, and the others anywhere above."""
+    floor = 3.2 + 0.08 * rng.standard_normal(shots)
+    other = 3.2 + rng.exponential(3.0, shots)
+    return [float(fit) for fit in np.where(rng.random(shots) < 0.5, floor, other)]
+
+
+def test_a_slow_decline_is_seen_within_ninety_minutes() -> None:
+    """1 Å an hour, shots every ten seconds; none is seen before, in 10 sessions."""
+    for seed in range(10):
+        rng = np.random.default_rng([12, seed])
+        stream = Stream()
+        for i, fit in enumerate(piled(rng, 720 + 540)):
+            stream.fits([fit + max(i - 720, 0) * 10.0 / 3600.0])
+        (alarm,) = stream.begun("decline")
+        assert alarm.since >= 720 - 120
+        assert "Å an hour" in alarm.message
+        assert not stream.guard.quarantined("1100"), "what is worse is still worth learning"
+        stream.fits(piled(rng, 60))
+        assert stream.guard.alarms[-1].until is not None
+
+
+def test_fewer_good_holes_are_no_decline() -> None:
+    """The best are as good as ever, and become rare: that is the ice."""
+    for seed in range(10):
+        rng = np.random.default_rng([13, seed])
+        stream = Stream()
+        for i in range(1400):
+            best = rng.random() < 0.6 * np.exp(-i / 400.0)
+            fit = 3.2 + (0.08 * rng.standard_normal() if best else rng.exponential(3.0))
+            stream.fits([float(fit)])
+        assert not stream.begun("decline")
+
+
+# Silence
+
+
+def test_silence_is_minutes_without_a_score_that_is_due() -> None:
+    """Scores take 30 s here, so they are overdue after four times that and two minutes."""
+    stream = Stream()
+    stream.fits(ice(np.random.default_rng(14), 100))
+    for _ in range(60):
+        stream.shoot(None)
+    (silent,) = stream.begun("silent")
+    assert silent.since == 100
+    begun = next(i for i in range(100, 160) if 10.0 * i >= silent.evidence + 1000.0)
+    assert 120 <= begun <= 132
+    assert not stream.guard.quarantined("120"), "nothing is known against it"
+    (ended,) = stream.guard.scored("110", time=1700.0, values={"ctf": 4.0})
+    assert (ended.kind, ended.until) == ("silent", 160)
+
+
+def test_silence_needs_shots_that_wait_but_no_further_ones() -> None:
+    stream = Stream()
+    stream.fits(ice(np.random.default_rng(15), 100))
+    assert stream.guard.passed(1e6) == (), "all have a score"
+    for _ in range(5):
+        stream.shoot(None)
+    assert stream.guard.passed(1060.0) == ()
+    (silent,) = stream.guard.passed(1400.0)
+    assert silent.kind == "silent"
+    assert stream.guard.passed(1500.0) == (), "once"
+
+
+def test_slow_processing_is_no_silence_once_it_is_known() -> None:
+    guard = Guard()
+    said: list[Alarm] = []
+    for i in range(300):
+        said += guard.exposed(f"{i}", time=60.0 * i, square="s", patch=f"{i // 20}")
+        if i >= 25:
+            said += guard.scored(f"{i - 25}", time=60.0 * i + 1.0, values={"ctf": 4.0})
+    assert said == []
+
+
+def test_single_scores_that_are_lost_are_no_silence() -> None:
+    stream = Stream()
+    for i in range(400):
+        stream.shoot(None if i % 10 < 3 else {"ctf": 4.0})
+    assert stream.said == []
+
+
+def test_who_does_not_listen_hears_no_silence() -> None:
+    stream = Stream(Guard(listen=False))
+    for _ in range(400):
+        stream.shoot(None)
+    assert stream.said == []
+
+
+# The rest
+
+
+def test_told_again_it_thinks_the_same() -> None:
+    rng = np.random.default_rng(16)
+    fits = [*ice(rng, 135), *broken(rng, 30), *ice(rng, 60), *([None] * 20)]
+    one, other = Stream(), Stream()
+    one.fits(fits)
+    other.fits(fits)
+    assert len(one.guard.alarms) == 2
+    assert json.dumps(one.guard.state()) == json.dumps(other.guard.state())
 
 
 def test_wrong_input_is_named() -> None:
     guard = Guard()
-    guard.exposed("a", patch="p", chance=0.5)
-    guard.scored("a", good=True)
+    known: dict[str, Any] = {"time": 0.0, "square": "s", "patch": "p"}
+    guard.exposed("a", **known)
+    guard.scored("a", time=1.0, values={"ctf": 4.0})
     with pytest.raises(ValueError, match="shot 'a' was exposed already"):
-        guard.exposed("a", patch="p", chance=0.5)
+        guard.exposed("a", **known)
     with pytest.raises(ValueError, match="shot 'a' was scored already"):
-        guard.scored("a", good=True)
+        guard.scored("a", time=2.0, values={"ctf": 4.0})
     with pytest.raises(ValueError, match="shot 'b' was never exposed"):
-        guard.scored("b", good=True)
-    with pytest.raises(ValueError, match="it must be from 0 to 1"):
-        guard.exposed("b", patch="p", chance=1.5)
-    with pytest.raises(ValueError, match=r"level is 2\.0; it is a chance per score"):
-        Guard(level=2.0)
+        guard.scored("b", time=2.0, values={"ctf": 4.0})
+
+
+# In a session
+
+
+@pytest.mark.parametrize("reward", ["ctf<3.8", "ctf 3..8", "particles/100"])
+def test_a_fault_is_seen_whatever_is_wanted(reward: str) -> None:
+    """By a pilot that estimates nothing; within ten minutes."""
+    microscope = Simulator(5, squares=12, pixels=False, faults=[(4000.0, 6400.0)], delay=45.0)
+    session = collect(microscope, "take-all", hours=2.5, reward=parse_reward(reward))
+    (alarm,) = [row["clock"] for row in session.rows if row["event"] == "alarm"]
+    assert 4000.0 < alarm < 4600.0
+
+
+def test_the_engine_goes_where_the_ice_is_known_to_be_good() -> None:
+    """When scores are suspect it takes two shots there, and calls a person as they are bad."""
+    microscope = Simulator(
+        5, regime="slow", squares=12, pixels=False, faults=[(14000.0, 17600.0)], delay=45.0
+    )
+    session = collect(microscope, "microscopist", hours=6.0, explore=0.0)
+    assert session.engine is not None
+    told = [e.instruction for e in session.engine.events if isinstance(e, ev.Instructed)]
+    checks = [one for one in told if "known to be good" in one.why]
+    assert [one.do for one in checks][-4:] == ["leave", "go", "expose", "expose"]
+    rows = {row["event"]: row["clock"] for row in session.rows}
+    assert 14000.0 < rows["suspicion"] < rows["alarm"] < 15200.0
+    assert 17600.0 < rows["all clear"] < 18800.0

@@ -164,17 +164,16 @@ def test_a_plan_keeps_to_the_time_that_is_left() -> None:
     assert hand.engine.plan(hand.clock).holes == ()
 
 
-def test_what_is_expected_of_a_plan_counts_for_the_guard() -> None:
-    """Forty planned holes of which much was expected, all bad: a fault, and nobody was told."""
+def test_the_guard_watches_what_was_planned() -> None:
+    """Planned holes, good and then without a fit: a fault, though nobody asked what to do."""
     hand = Hand(pilot="coaf", reward="ctf<9.0")
     for name in ("s1", "s2", "s3"):
         hand.tell(ev.SquareOpened, survey=survey(name, {f"{name}{p}": 4 for p in "abcdefgh"}))
     plan = hand.engine.plan(hand.clock)
-    estimates = [step.estimate for step in plan.steps if step.do == "expose"]
-    assert min(e for e in estimates if e is not None) > 0.3
-    for hole in plan.holes:
+    assert len(plan.holes) > 50
+    for k, hole in enumerate(plan.holes):
         hand.tell(ev.Exposed, hole=hole)
-        hand.tell(ev.ScoreCame, hole=hole, values={"ctf": None})
+        hand.tell(ev.ScoreCame, hole=hole, values={"ctf": 4.0 + k % 3 if k < 30 else None})
     assert hand.engine.guard.fault is not None
     told = hand.next()
     assert (told.do, "this is not the ice" in told.why) == ("alarm", True)

@@ -17,7 +17,7 @@ from coaf.version import __version__
 from coaf.worlds.report import Cell, Page, save
 
 _DECISIONS = ("open", "pass", "skip", "go", "expose", "leave")
-_INCIDENTS = ("alarm", "all clear", "upkeep", "refused")
+_INCIDENTS = ("alarm", "suspicion", "all clear", "upkeep", "refused")
 
 
 def write(sessions: Sequence[Session], out: Path, *, about: str = "") -> list[Path]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 from coaf.cryoem.grid import Square
@@ -38,6 +38,8 @@ class _Chooser:
             return failing
         if self.situation.settings.grids and self.book.grid is None:
             return self._load() or self._say("stop", why="No grid could be loaded.")
+        if (check := self._check_place(left)) is not None:
+            return check
         if self.situation.at is not None:
             return self._inside(left)
         if self.situation.offer is not None:
@@ -60,6 +62,22 @@ class _Chooser:
         if FAILING not in self.situation.called:
             return self._say("alarm", why=FAILING)
         return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
+
+    def _check_place(self, left: Left) -> Instruction | None:
+        """Where scores are suspect: a shot of a patch known to be good tells what is wrong."""
+        places = {} if self.situation.offer else {one.patch.name: one for one in left.patches}
+        suspect = self.situation.learning.guard.check
+        here = next((places[name] for name in suspect if name in places), None)
+        if here is None or left.seconds < left.timing.enter + left.timing.hole():
+            return None
+        why, at = "Scores are suspect: this place is known to be good.", self.situation.at
+        if at not in (None, here.patch.name):
+            return self._out(self.book.open(str(at)), Choice(None, why))
+        estimates = self._estimates(here)
+        names = [here.patch.holes[i].name for i in here.rest]
+        best = max(names, key=lambda name: estimates.get(name, -inf))
+        choice = Choice(best, why, estimates.get(best, nan))
+        return self._go(here, choice) if at is None else self._expose(best, choice)
 
     def _load(self) -> Instruction | None:
         """The next grid of the cassette, if there is one."""

@@ -57,6 +57,7 @@ class Engine:
     def next(self, time: float) -> Instruction:
         """What to do now. It is an event like others, and is told already."""
         self.situation.advance(time)
+        self.learning.passed(self.now)
         self.learning.refresh()
         instruction = choose(self.situation)
         self.tell(ev.Instructed(id=self._id(), time=self.now, instruction=instruction))

@@ -1,34 +1,35 @@
-"""A guard: failures that the ice cannot explain are an instrument's fault, and so is silence.
+"""A guard: scores that the ice cannot explain are an instrument's fault, and so is silence.
 
-The test is a sum of likelihood ratios (Shiryaev and Roberts): R ← (1 + R)·L after each score, where
-L compares "every shot since some shot is bad" with what was predicted. While all is well R less
-the number of scores is a martingale, so that within n scores R reaches 1/level with probability at
-most n·level (Ville). Four things make "what was predicted" hard to blame for an alarm:
-
-- holes of a patch share their fate, so a patch's own scores pull its predictions along, as with
-  a beta distribution of correlation `_SHARED` within patches;
-- a prediction may be too high: L is at most 1 on average as long as the true chance is at least
-  `_TRUST` of the predicted one;
-- shots of which less than `_LEAST` was expected are no evidence: poor holes are taken when time is
-  left over, and beliefs are least to be trusted about them;
-- with a fault a shot may still be good, by a chance of `_LUCK`.
+It looks at what was measured, not at rewards, so it sees the same whatever is wanted and whoever
+decides. Three things watch: `Evidence` for faults that come at once, on the `Yardstick` of what the
+ice can explain; `Decline` for those that come slowly; `Silence` for scores that do not come.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, replace
-from math import exp, log
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite, log
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
 
 from coaf.bandit.arrays import number
-from coaf.bandit.state import entry
+from coaf.cryoem.reward import NO_FIT
+from coaf.cryoem.session.decline import Decline, Fall
+from coaf.cryoem.session.evidence import Evidence
+from coaf.cryoem.session.evidence import Kind as FaultKind
+from coaf.cryoem.session.silence import Silence
+from coaf.cryoem.session.yardstick import USUAL
 
-_SHARED = 0.3  # correlation of "good" within patches, as measured on real grids
-_TRUST = 0.6
-_LEAST = 0.15
-_LUCK = 0.02
-_BACK = 1000.0  # ratio at which good scores end an alarm
+SUSPECT, ALARM = 5.5, 14.0  # logarithms of likelihood ratios
+_EXPLAINED = 3.0  # with less a suspicion is over
+_DECLINES = 18.0
+_BACK, _ONE = log(1000.0), 2.5  # what ends a fault, and what one score may say for that
+_CHECKS = 2  # shots of a check
+_UNITS = 20  # scores after which a value whose unit nobody knows has one
+_WORSE_UP = ("motion", "drift")  # values of which more is worse, in units that differ
 
-Kind = Literal["fault", "silent"]
+Kind = Literal["fault", "decline", "silent", "suspicion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,18 @@ class Alarm:
     Attributes
     ----------
     kind
-        "fault" if scores are too bad, "silent" if none come.
+        "fault" if scores are too bad, "decline" if they become worse and worse, "silent" if none
+        come; "suspicion" if they are bad and a bad place may be why.
     since
         The number of the first shot in doubt, counted from 0 in the order of exposure.
     until
         The number of the first shot that is good again; None while it lasts.
     evidence
-        For a fault the likelihood ratio, for silence the number of shots without a score.
+        The logarithm of the likelihood ratio; for silence the seconds without a score.
     message
         For a person.
+    check
+        Of a suspicion: patches known to be good, best first. Bad scores there are a fault.
     """
 
     kind: Kind
@@ -54,6 +58,7 @@ class Alarm:
     until: int | None
     evidence: float
     message: str
+    check: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
         """Whether this shot is in doubt."""
@@ -62,111 +67,322 @@ class Alarm:
 
 @dataclass(slots=True)
 class _Shot:
-    """A shot that was taken: its number, its patch, its chance, and how it turned out."""
-
     number: int
+    time: float
+    square: str
     patch: str
-    chance: float
-    done: bool = False
-    evidence: float = 0.0  # log L: above 0 if bad, 0 as long as there is no score
+    values: Mapping[str, float | None] | None = None
+
+
+class _Measure:
+    """One of the values of scores: its evidence, and what it is now."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.evidence = Evidence()
+        self._first: list[float] = []  # until a unit is known
+
+    def read(self, values: Mapping[str, float | None]) -> tuple[bool, float | None]:
+        """Whether there is a value, and its logarithm; None for a fit that failed."""
+        if self.name not in values:
+            return False, None
+        value = values[self.name]
+        if self.name == "ctf":
+            if value is not None and value <= 0.0:
+                return False, None  # no fit gives that: it is refused elsewhere
+            failed = value is None or not isfinite(value) or value >= NO_FIT
+            return True, None if failed or value is None else log(value)
+        if value is None or not isfinite(value) or value < 0.0:
+            return False, None
+        if len(self._first) < _UNITS:
+            self._first.append(value)
+            return False, None
+        unit = max(median(self._first), 1e-9)
+        return True, USUAL + log(max(value / unit, 1e-3))
 
 
 class Guard:
-    """Watches predictions and scores, and says when to doubt them.
+    """Watches what was measured, and says when to doubt it.
 
-    Shots are told in the order of exposure; their scores in any order, as they arrive.
+    Shots are told in the order of exposure; their scores in any order, as they arrive. It has no
+    clock: times come with what it is told.
 
     Parameters
     ----------
-    level
-        The chance of a false alarm per score: at most one in 1/level scores, on average.
-    silent
-        So many shots without any score in between are a fault, too.
+    listen
+        Whether silence is an alarm.
 
     Examples
     --------
     >>> guard = Guard()
     >>> for i in range(100):
-    ...     _ = guard.exposed(f"shot {i}", patch=f"patch {i // 6}", chance=0.6)
-    ...     changed = guard.scored(f"shot {i}", good=i in (0, 3, 8, 10, 12))
-    ...     if changed:
+    ...     _ = guard.exposed(f"shot {i}", time=10.0 * i, square="s", patch=f"patch {i // 8}")
+    ...     ctf = 4.0 + i % 3 if i < 60 else 20.0 + i % 5
+    ...     changed = guard.scored(f"shot {i}", time=10.0 * i + 5.0, values={"ctf": ctf})
+    ...     if changed and changed[0].kind == "fault":
     ...         break
-    >>> i, changed[0].kind, changed[0].since
-    (47, 'fault', 13)
+    >>> i, changed[0].since
+    (64, 60)
     """
 
-    def __init__(self, *, level: float = 1e-4, silent: int = 50) -> None:
-        self.level = number("level", level, above=0.0)
-        if self.level >= 1.0:
-            raise ValueError(f"level is {self.level}; it is a chance per score, below 1")
-        self.silent = int(number("silent", silent, low=1))
-        self.alarms: list[Alarm] = []
+    def __init__(self, *, listen: bool = True) -> None:
+        self.suspicions: list[Alarm] = []
+        self._raised: list[Alarm] = []
+        self._silent: list[Alarm] = []
+        self._silence, self._listen = Silence(), listen
         self._shots: dict[str, _Shot] = {}
-        self._tally: dict[str, tuple[int, int]] = {}  # scores of a patch: good ones, and all
-        self._ratio, self._quiet = 0.0, 0
+        self._order: list[_Shot] = []  # as scores came
+        self._measures = {name: _Measure(name) for name in ("ctf", *_WORSE_UP)}
+        self._decline = Decline()
+        self._fall: Fall | None = None
+        self._kind: tuple[str, FaultKind] | None = None  # of the fault that lasts
+        self._good: dict[int, float] = {}  # by shot of that fault: what speaks for the ice
+        self._checked = 0  # shots of the check
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """All that there were, by their first shot."""
+        return sorted([*self._raised, *self._silent], key=lambda alarm: alarm.since)
 
     @property
     def fault(self) -> Alarm | None:
         """The fault that lasts, if one does: scores are not to be learned."""
         return self._lasting("fault")
 
+    @property
+    def suspicion(self) -> Alarm | None:
+        """What may be a fault or a bad place."""
+        last = self.suspicions[-1] if self.suspicions else None
+        return last if last is not None and last.until is None else None
+
+    @property
+    def check(self) -> tuple[str, ...]:
+        """Patches known to be good, of which a shot or two would tell a fault from a bad place."""
+        suspicion = self.suspicion
+        return suspicion.check if suspicion is not None and self._checked < _CHECKS else ()
+
     def quarantined(self, shot: str) -> bool:
         """Whether a shot was taken during a fault, so that its score says nothing of the ice."""
         at = self._find(shot).number
-        return any(alarm.kind == "fault" and alarm.covers(at) for alarm in self.alarms)
+        return any(alarm.kind == "fault" and alarm.covers(at) for alarm in self._raised)
 
-    def exposed(self, shot: str, *, patch: str, chance: float) -> tuple[Alarm, ...]:
-        """A shot was taken whose chance to be good was this; the alarms that begin with it."""
-        if not 0.0 <= number("chance", chance) <= 1.0:
-            raise ValueError(f"chance of shot {shot!r} is {chance}; it must be from 0 to 1")
+    # What happens
+
+    def exposed(self, shot: str, *, time: float, square: str, patch: str) -> tuple[Alarm, ...]:
+        """A shot was taken; the alarms that begin with it."""
         if shot in self._shots:
             raise ValueError(f"shot {shot!r} was exposed already")
-        self._shots[shot] = _Shot(len(self._shots), patch, float(chance))
-        self._quiet += 1
-        if self._quiet < self.silent or self._lasting("silent"):
-            return ()
-        since = len(self._shots) - self._quiet
-        text = (
-            f"No score has come for {self._quiet} shots, since shot {since}: is the processing "
-            "running?"
-        )
-        self.alarms.append(Alarm("silent", since, None, float(self._quiet), text))
-        return (self.alarms[-1],)
+        known = _Shot(len(self._shots), number("time", time), square, patch)
+        self._shots[shot] = known
+        self._silence.exposed(known.time)
+        self._checked += patch in self.check
+        return self.passed(known.time)
 
-    def scored(self, shot: str, *, good: bool | None) -> tuple[Alarm, ...]:
-        """A score came, None if it has no value; the alarms that begin or end with it."""
+    def passed(self, time: float) -> tuple[Alarm, ...]:
+        """Nothing happened until now; the alarm that begins with it."""
+        deaf = not self._listen or self._lasting("silent") is not None
+        quiet = None if deaf else self._silence.quiet(time)
+        if quiet is None:
+            return ()
+        text = (
+            f"No score has come for {quiet.seconds / 60.0:.0f} minutes, where {quiet.shots} shots "
+            f"since shot {quiet.since} should have one: is the processing running?"
+        )
+        self._silent.append(Alarm("silent", quiet.since, None, quiet.seconds, text))
+        return (self._silent[-1],)
+
+    def scored(
+        self, shot: str, *, time: float, values: Mapping[str, float | None]
+    ) -> tuple[Alarm, ...]:
+        """What was measured came; the alarms and suspicions that begin or end with it."""
         known = self._find(shot)
-        if known.done:
+        if known.values is not None:
             raise ValueError(f"shot {shot!r} was scored already")
-        known.done = True
-        self._quiet = 0
-        changed = [self._end("silent", len(self._shots))] if self._lasting("silent") else []
-        if good is None:  # processed, and without a value: no silence, and no evidence
-            return tuple(changed)
-        fault = self.fault
-        if fault:  # a good score speaks for the instrument even where little was expected
-            doubted = max(_TRUST * known.chance, 2.0 * _LUCK)
-        else:
-            pulled = self._pulled(known, good)
-            doubted = max(_TRUST * pulled, _LUCK) if known.chance >= _LEAST else _LUCK
-        known.evidence = log(_LUCK / doubted) if good else log((1.0 - _LUCK) / (1.0 - doubted))
-        if fault is None and known.chance >= _LEAST:
-            self._ratio = (1.0 + self._ratio) * exp(known.evidence)
-            if self._ratio >= 1.0 / self.level and self._spread():
-                changed.append(self._begin())
-        elif fault is not None and known.number >= fault.since:
-            self._ratio = (1.0 + self._ratio) * exp(-known.evidence)
-            if self._ratio >= _BACK:
-                changed.append(self._recover(fault))
-        return tuple(changed)
+        self._silence.scored(known.number, number("time", time))
+        return (*self._heard(), *self._measured(known, values))
 
     def acknowledge(self) -> tuple[Alarm, ...]:
         """Someone has seen to the instrument: a fault that lasts is over from the next shot on."""
+        changed, now = [], len(self._shots)
+        if self._lasting("fault"):
+            changed.append(self._end_fault(now))
+        if self._lasting("decline"):
+            changed.append(self._end_decline(now))
+        return tuple(changed)
+
+    def hear_as(self, other: "Guard") -> None:
+        """Take another's silences for one's own: when things happened is never corrected."""
+        self._silence, self._silent = other._silence, other._silent
+
+    # Silence
+
+    def _heard(self) -> list[Alarm]:
+        if not self._lasting("silent"):
+            return []
+        self._silent[-1] = replace(
+            self._silent[-1], until=len(self._shots), message="Scores come again."
+        )
+        return [self._silent[-1]]
+
+    # Faults
+
+    def _measured(self, known: _Shot, values: Mapping[str, float | None]) -> list[Alarm]:
+        known.values = values
+        self._order.append(known)
         fault = self.fault
+        if fault is not None and known.number >= fault.since:
+            return self._recovering(known, fault)
+        changed: list[Alarm] = []
+        for measure in self._measures.values():
+            there, value = measure.read(values)
+            if there:
+                measure.evidence.tell(known.number, known.square, known.patch, value)
         if fault is None:
-            return ()
-        self._calm(list(self._shots.values())[fault.since :])
-        return (self._end("fault", len(self._shots)),)
+            changed += self._doubt()
+        if self.fault is None:
+            changed += self._declining(known)
+        return changed
+
+    def _doubt(self) -> list[Alarm]:
+        """A fault, a suspicion, or the end of one."""
+        measure = max(self._measures.values(), key=lambda one: one.evidence.ratio)
+        evidence, suspicion = measure.evidence, self.suspicion
+        if evidence.ratio >= ALARM and self._elsewhere(evidence.since):
+            if suspicion is not None:
+                self._explain("It was a fault.")
+            return [self._begin_fault(measure)]
+        if suspicion is None and evidence.ratio >= SUSPECT:
+            return [self._suspect(measure)]
+        if suspicion is not None and evidence.ratio < _EXPLAINED:
+            return [self._explain("Good scores have come since: it was the place.")]
+        return []
+
+    def _elsewhere(self, since: int) -> bool:
+        """Whether more is bad than one square from its first shot on, which may be the square."""
+        squares = {shot.square for shot in self._order if shot.number >= since}
+        known = {shot.square for shot in self._order if shot.number < since}
+        return len(squares) > 1 or bool(squares & known)
+
+    def _suspect(self, measure: _Measure) -> Alarm:
+        evidence, self._checked = measure.evidence, 0
+        doubted = {s.patch for s in self._order if s.number >= evidence.since}
+        levels = {p: evidence.yardstick.level(p) for p in evidence.yardstick.patches}
+        good = sorted(
+            (level, patch)
+            for patch, level in levels.items()
+            if level is not None and level < evidence.yardstick.usual and patch not in doubted
+        )
+        text = f"Scores since shot {evidence.since} are bad: a bad place, or a fault."
+        if good:
+            text += f" A shot or two of {good[0][1]}, known to be good, would tell."
+        check = tuple(patch for _, patch in good)
+        found = Alarm("suspicion", evidence.since, None, evidence.ratio, text, check)
+        self.suspicions.append(found)
+        return found
+
+    def _explain(self, text: str) -> Alarm:
+        self.suspicions[-1] = replace(self.suspicions[-1], until=len(self._shots), message=text)
+        return self.suspicions[-1]
+
+    def _begin_fault(self, measure: _Measure) -> Alarm:
+        evidence = measure.evidence
+        since = evidence.since
+        bad = [shot for shot in self._order if shot.number >= since]
+        places = len({shot.patch for shot in bad})
+        text = (
+            f"{len(bad)} scores of {places} {'patch' if places == 1 else 'patches'} since shot "
+            f"{since} are far worse than expected: this is not the ice. Look at beam, focus, "
+            "energy filter and camera."
+        )
+        self._raised.append(Alarm("fault", since, None, evidence.ratio, text))
+        self._kind, self._good = (measure.name, evidence.kind()), {}
+        self._forget(since)
+        return self._raised[-1]
+
+    def _forget(self, since: int) -> None:
+        """Take back what shots in doubt have taught."""
+        self._decline.drop(since, len(self._shots))
+        told, self._order = self._order, []
+        self._measures = {name: _Measure(name) for name in self._measures}
+        for shot in told:
+            self._order.append(shot)
+            if not self._covered(shot):
+                self._teach(shot)
+
+    def _covered(self, shot: _Shot) -> bool:
+        return any(alarm.kind == "fault" and alarm.covers(shot.number) for alarm in self._raised)
+
+    def _teach(self, shot: _Shot) -> None:
+        for measure in self._measures.values():
+            there, value = measure.read(shot.values or {})
+            if there:
+                measure.evidence.tell(shot.number, shot.square, shot.patch, value)
+
+    def _recovering(self, known: _Shot, fault: Alarm) -> list[Alarm]:
+        """A score of during the fault: is it over?"""
+        assert self._kind is not None
+        name, kind = self._kind
+        measure = self._measures[name]
+        there, value = measure.read(known.values or {})
+        if not there:
+            return []
+        says = measure.evidence.good(known.square, known.patch, value, kind)
+        self._good[known.number] = min(says, _ONE)
+        numbers = sorted(self._good, reverse=True)
+        sums = np.cumsum([self._good[one] for one in numbers])
+        if float(sums.max()) < _BACK:
+            return []
+        return [self._end_fault(numbers[int(np.argmax(sums))])]
+
+    def _end_fault(self, until: int) -> Alarm:
+        at = self._raised.index(self.fault) if self.fault is not None else -1
+        text = (
+            f"Scores are good again from shot {until}; those of shots {self._raised[at].since} to "
+            f"{until - 1} are held back."
+        )
+        self._raised[at] = replace(self._raised[at], until=until, message=text)
+        after = [s for s in self._order if s.number >= until]
+        self._kind, self._good = None, {}
+        for shot in after:
+            self._teach(shot)
+        for measure in self._measures.values():
+            measure.evidence.calm(len(self._shots))
+        return self._raised[at]
+
+    # Decline
+
+    def _declining(self, known: _Shot) -> list[Alarm]:
+        there, value = self._measures["ctf"].read(known.values or {})
+        if not there or value is None:
+            return []
+        look = self._decline.tell(known.number, known.time, known.square, float(np.exp(value)))
+        if not look:
+            return []
+        if self._fall is not None:
+            until = self._decline.over(self._fall)
+            return [] if until is None else [self._end_decline(until)]
+        now = max(shot.time for shot in self._order[-50:])
+        fall = self._decline.look(now)
+        if fall is None or fall.ratio < _DECLINES:
+            return []
+        self._fall = fall
+        text = (
+            f"The best fits, which were at {fall.pile.place:.1f} Å, have become worse by about "
+            f"{fall.rate:.1f} Å an hour since shot {fall.since}. Look at charging, drift, focus "
+            "and beam."
+        )
+        self._raised.append(Alarm("decline", fall.since, None, fall.ratio, text))
+        return [self._raised[-1]]
+
+    def _end_decline(self, until: int) -> Alarm:
+        at = next(i for i, a in enumerate(self._raised) if a.kind == "decline" and a.until is None)
+        text = f"The best fits are as good as before from shot {until}."
+        self._raised[at] = replace(self._raised[at], until=until, message=text)
+        self._decline.drop(self._raised[at].since, until)
+        self._fall = None
+        return self._raised[at]
+
+    # The rest
 
     def _find(self, shot: str) -> _Shot:
         if shot not in self._shots:
@@ -174,86 +390,16 @@ class Guard:
         return self._shots[shot]
 
     def _lasting(self, kind: Kind) -> Alarm | None:
-        return next((a for a in self.alarms if a.kind == kind and a.until is None), None)
-
-    def _end(self, kind: Kind, until: int) -> Alarm:
-        at = next(i for i, a in enumerate(self.alarms) if a.kind == kind and a.until is None)
-        text = (
-            f"Scores are good again from shot {until}; those of shots {self.alarms[at].since} to "
-            f"{until - 1} are held back."
-            if kind == "fault"
-            else "Scores come again."
-        )
-        self.alarms[at] = replace(self.alarms[at], until=until, message=text)
-        return self.alarms[at]
-
-    def _pulled(self, shot: _Shot, good: bool) -> float:
-        """The chance after what its patch has shown: the mean of the beta distribution."""
-        successes, count = self._tally.get(shot.patch, (0, 0))
-        self._tally[shot.patch] = (successes + good, count + 1)
-        strength = (1.0 - _SHARED) / _SHARED
-        return (shot.chance * strength + successes) / (strength + count)
-
-    def _spread(self) -> bool:
-        """Whether the failures lie in more than one patch: one alone may be the ice."""
-        shots = list(self._shots.values())
-        since = _start([shot.evidence for shot in shots])
-        return len({shot.patch for shot in shots[since:] if shot.evidence > 0.0}) > 1
-
-    def _begin(self) -> Alarm:
-        shots = list(self._shots.values())
-        since = _start([shot.evidence for shot in shots])
-        bad = [shot for shot in shots[since:] if shot.evidence > 0.0]
-        patches = len({shot.patch for shot in bad})
-        text = (
-            f"{len(bad)} bad shots in {patches} patches since shot {since}, where "
-            f"{sum(shot.chance for shot in bad):.0f} good ones were expected: this is not the ice. "
-            "Look at beam, focus, energy filter and camera."
-        )
-        self.alarms.append(Alarm("fault", since, None, self._ratio, text))
-        self._ratio, self._tally = 0.0, {}
-        return self.alarms[-1]
-
-    def _recover(self, fault: Alarm) -> Alarm:
-        shots = list(self._shots.values())[fault.since :]
-        until = fault.since + _start([-shot.evidence for shot in shots])
-        self._calm(shots)
-        return self._end("fault", until)
-
-    def _calm(self, shots: list[_Shot]) -> None:
-        """Begin anew: what these shots said would count for the next fault, too."""
-        self._ratio, self._tally = 0.0, {}
-        for shot in shots:
-            shot.evidence = 0.0
+        among: Sequence[Alarm] = self._silent if kind == "silent" else self._raised
+        return next((a for a in among if a.kind == kind and a.until is None), None)
 
     def state(self) -> dict[str, Any]:
-        """Everything, as JSON."""
+        """What it thinks, as JSON. A guard that is told the same again thinks the same."""
+        ratios = {name: one.evidence.ratio for name, one in self._measures.items()}
         return {
-            "level": self.level,
-            "silent": self.silent,
             "alarms": [asdict(alarm) for alarm in self.alarms],
-            "shots": {name: list(astuple(shot)) for name, shot in self._shots.items()},
-            "tally": {patch: list(tally) for patch, tally in self._tally.items()},
-            "ratio": self._ratio,
-            "quiet": self._quiet,
+            "suspicions": [asdict(alarm) for alarm in self.suspicions],
+            "shots": len(self._shots),
+            "scored": len(self._order),
+            "evidence": {name: r if r > -inf else None for name, r in ratios.items()},
         }
-
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
-        """The guard that `state` was taken from."""
-        guard = cls(level=entry(state, "level"), silent=entry(state, "silent"))
-        guard.alarms = [Alarm(**alarm) for alarm in entry(state, "alarms")]
-        guard._shots = {name: _Shot(*shot) for name, shot in entry(state, "shots").items()}
-        guard._tally = {p: (good, count) for p, (good, count) in entry(state, "tally").items()}
-        guard._ratio, guard._quiet = entry(state, "ratio"), entry(state, "quiet")
-        return guard
-
-
-def _start(evidence: list[float]) -> int:
-    """Where to begin so that the sum to the end is largest."""
-    best, total, start = 0.0, 0.0, len(evidence)
-    for i in reversed(range(len(evidence))):
-        total += evidence[i]
-        if total > best:
-            best, start = total, i
-    return start

@@ -1,9 +1,8 @@
 """What a session teaches its pilot and its guard, and teaches again when it has changed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from coaf.bandit.state import entry
@@ -20,7 +19,7 @@ Fact = Callable[[Pilot], None]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was made of something told: "refused", "held back", "alarm" or "all clear"."""
+    """What was made of it: "refused", "held back", "suspicion", "alarm" or "all clear"."""
 
     time: float
     what: str
@@ -31,17 +30,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A hole that was exposed: when, where, how many shots, and what was expected of it.
-
-    `of` is the reward in which that was counted: what was expected of another says nothing.
-    """
+    """A hole that was exposed: when, where, and how many shots."""
 
     hole: str
     time: float
+    square: str
     patch: str
     shots: int
-    expected: float | None
-    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +63,13 @@ class Learning:
     ----------
     make
         A pilot that was told nothing.
-    reward, of
-        What a score is worth, and its text.
+    reward
+        What a score is worth.
     """
 
-    def __init__(self, make: Callable[[], Pilot], reward: Reward, of: str) -> None:
+    def __init__(self, make: Callable[[], Pilot], reward: Reward) -> None:
         self.pilot, self.guard = make(), Guard()
-        self.reward, self.of = reward, of
+        self.reward = reward
         self.stale = False  # the pilot must be told everything again
         self.deaf = False  # the pilot is told no scores for now
         self.values: dict[Shot, Mapping[str, float | None]] = {}
@@ -102,18 +97,9 @@ class Learning:
         if not self.stale:
             fact(self.pilot)
 
-    def exposed(
-        self,
-        hole: str,
-        time: float,
-        *,
-        patch: str,
-        shots: int,
-        expected: float | None = None,
-        of: str = "",
-    ) -> None:
-        """A hole was exposed, of which so much was expected when that was decided."""
-        taken = self._taken[hole] = _Taken(hole, time, patch, shots, expected, of)
+    def exposed(self, hole: str, time: float, *, square: str, patch: str, shots: int) -> None:
+        """A hole was exposed."""
+        taken = self._taken[hole] = _Taken(hole, time, square, patch, shots)
         self._story.append(taken)
         self._watch(taken, time)
         if not self.stale:
@@ -153,9 +139,9 @@ class Learning:
         self._story.append(done)
         self._watch(done, time)
 
-    def aim(self, make: Callable[[], Pilot], reward: Reward, of: str) -> None:
+    def aim(self, make: Callable[[], Pilot], reward: Reward) -> None:
         """Scores are worth something else, from the start."""
-        self._make, self.reward, self.of, self.stale = make, reward, of, True
+        self._make, self.reward, self.stale = make, reward, True
 
     def worth(self, shot: Shot) -> float | None:
         """The reward of a shot; None where there is none, or nothing to learn from it."""
@@ -177,14 +163,22 @@ class Learning:
 
     # The guard
 
+    def passed(self, time: float) -> None:
+        """Nothing happened until now."""
+        self._note_alarms(self.guard.passed(time), time)
+
     def _watch(self, what: _Taken | _Came | _Acknowledged, time: float) -> None:
         """Let the guard see it, and take note of what it says."""
-        for alarm in self._seen(self.guard, what):
-            begins = alarm.until is None
-            self.notes.append(Note(time, "alarm" if begins else "all clear", alarm.message))
-            self.stale |= alarm.kind == "fault"
+        self._note_alarms(self._seen(self.guard, what), time)
         if isinstance(what, _Came):
             self._note_score(what)
+
+    def _note_alarms(self, alarms: Iterable[Alarm], time: float) -> None:
+        for alarm in alarms:
+            said = "alarm" if alarm.until is None else "all clear"
+            what = "suspicion" if alarm.kind == "suspicion" else said
+            self.notes.append(Note(time, what, alarm.message))
+            self.stale |= alarm.kind == "fault"
 
     def _note_score(self, came: _Came) -> None:
         hole, reward = came.shot[0], None
@@ -198,24 +192,14 @@ class Learning:
 
     def _seen(self, guard: Guard, what: _Taken | _Came | _Acknowledged) -> Iterator[Alarm]:
         if isinstance(what, _Taken):
-            chance = self._chance(what)
+            place = {"square": what.square, "patch": what.patch}
             for k in range(what.shots):
-                yield from guard.exposed(_name((what.hole, k)), patch=what.patch, chance=chance)
+                yield from guard.exposed(_name((what.hole, k)), time=what.time, **place)
         elif isinstance(what, _Came):
-            reward, coins = self.worth(what.shot), self.reward.family == "logistic"
-            good = None if reward is None else reward > 0.0 or not coins
-            yield from guard.scored(_name(what.shot), good=good)
+            values = self.values[what.shot]
+            yield from guard.scored(_name(what.shot), time=what.time, values=values)
         else:
             yield from guard.acknowledge()
-
-    def _chance(self, taken: _Taken) -> float:
-        """The chance of a shot to be good, as it was expected; 0 where nothing was."""
-        expected = taken.expected
-        known = expected is not None and isfinite(expected) and taken.of == self.of
-        if not known or self.reward.family != "logistic":
-            return 0.0
-        assert expected is not None
-        return min(max(expected / taken.shots, 0.0), 1.0)
 
     # Telling again
 
@@ -226,10 +210,12 @@ class Learning:
 
     def _retell(self) -> None:
         """Tell a new guard and a new pilot everything, with scores as they are known now."""
-        self.guard = Guard()
+        guard = Guard()
         for one in self._story:
             if not callable(one):
-                list(self._seen(self.guard, one))
+                list(self._seen(guard, one))
+        guard.hear_as(self.guard)
+        self.guard = guard
         self.pilot, self.stale = self._make(), False
         waiting: list[Scored] = []
         for one in self._story:
@@ -251,7 +237,7 @@ class Learning:
     def trial(self) -> "Learning":
         """A copy for pretending: its pilot learns what is told, and its guard raises no alarm."""
         trial = copy(self)
-        trial.pilot, trial.guard = deepcopy(self.pilot), Guard(silent=10**9)
+        trial.pilot, trial.guard = deepcopy(self.pilot), Guard(listen=False)
         trial._story, trial._taken, trial.notes = [], {}, []
         return trial
 

@@ -19,8 +19,8 @@ class Row(TypedDict):
     Events are "open" (a square), "pass" (the rest of a square), "skip" (a patch, not entered),
     "expose" (a hole), "leave" (a patch, with holes left behind), "failed" (something that did not
     work), "score", "refused" (a score that cannot be one), "held back" (a score taken during a
-    fault, not learned), "alarm", "all clear", "upkeep" and "end". `clock` is when it was over;
-    `seconds` is how long it took.
+    fault, not learned), "suspicion", "alarm", "all clear", "upkeep" and "end". `clock` is when it
+    was over; `seconds` is how long it took.
     """
 
     clock: float

@@ -1,6 +1,6 @@
 """A situation: all that a session knows, which is the fold of its events."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from math import inf
@@ -57,8 +57,6 @@ class Situation:
         self.last: Instruction | None = None
         self.told: str | None = None  # a hole that was instructed, and not reported
         self.heading: Instruction | None = None  # to a patch
-        self.expected: dict[str, tuple[float, str]] = {}  # by hole instructed: of what
-        self.entry: Mapping[str, float] = {}  # what was expected on going to the patch
         self.offer: str | None = None  # a patch that can be had now or never
         self.waiting: list[str] = []  # patches of the square opened last, not looked at yet
         self.returning = False
@@ -237,10 +235,10 @@ class Situation:
                 self._settings = replace(self.settings, hours=event.hours)
             case ev.FaultAcknowledged():
                 self.learning.acknowledged(event.time)
-            case ev.Paused():
-                self.paused = True
-            case ev.Resumed():
-                self.paused = False
+            case ev.TimePassed():
+                self.learning.passed(event.time)
+            case ev.Paused() | ev.Resumed():
+                self.paused = isinstance(event, ev.Paused)
             case ev.Ended():
                 self.ended = True
 
@@ -248,13 +246,13 @@ class Situation:
 
     def _start(self, settings: ev.Settings) -> None:
         reward = self.rewards(settings.reward)
-        self.learning = Learning(lambda: self.make(settings), reward, settings.reward)
+        self.learning = Learning(lambda: self.make(settings), reward)
         self.times = LearnedTiming(settings.timing)
         self._settings = settings
 
     def _aim(self, settings: ev.Settings) -> None:
         reward = self.rewards(settings.reward)
-        self.learning.aim(lambda: self.make(settings), reward, settings.reward)
+        self.learning.aim(lambda: self.make(settings), reward)
         self._settings = settings
 
     def _loaded(self, grid: str) -> None:
@@ -296,6 +294,8 @@ class Situation:
     # What was told and done
 
     def _instructed(self, instruction: Instruction) -> None:
+        # Silence is looked for when scores were heard, which is before something is asked for.
+        self.learning.passed(self.now)
         self.learning.refresh()
         if self.told is not None:
             self.book.mark(self.told, "unknown")
@@ -308,16 +308,10 @@ class Situation:
                 self.told = name
                 if instruction.propensity < 1.0:
                     self.book.patch(known.patch).explored = True
-                expected = [instruction.estimate, self.entry.get(name)]
-                numbers = [e for e in expected if e is not None]
-                if numbers:
-                    # Also what was expected before the patch told anything of itself, or a fault
-                    # would hide behind what it made the pilot believe.
-                    self.expected[name] = (max(numbers), instruction.reward)
             case "go":
                 assert name is not None
                 self._look(name)
-                self.heading, self.entry = instruction, instruction.estimates
+                self.heading = instruction
             case "leave" if instruction.level == "patch":
                 assert name is not None
                 self._look(name)
@@ -335,7 +329,7 @@ class Situation:
             return
         wanted = self.book.forced()
         asked = wanted is not None and self.book.hole(wanted).patch == patch
-        if patch in self.waiting or asked:
+        if patch in self.waiting or asked or patch in self.learning.guard.check:
             self.waiting = [name for name in self.waiting if name != patch]
             self.returning = False
         else:
@@ -350,7 +344,7 @@ class Situation:
             self.offer, known.gone = None, True
         if self.at == patch:
             self.at = None
-        self.heading, self.entry = None, {}
+        self.heading = None
         self.learning.done(self.book.open(patch), self.left())
 
     def _moved(self, event: ev.Moved) -> None:
@@ -363,7 +357,6 @@ class Situation:
         if event.seconds > 0.0:
             self.times.learn_together(("move", "focus"), event.seconds)
         self.learning.moved(here, self.left(), rate)
-        self.entry = heading.estimates if told and heading is not None else {}
         self.at, self.heading = event.patch, None
         known.entered, known.open = True, None
         self._worked()
@@ -382,8 +375,8 @@ class Situation:
         self.book.mark(name, "taken")
         self.gained = True
         self._worked()
-        expected, of = self.expected.get(name, (None, ""))
-        self.learning.exposed(name, time, patch=known.patch, shots=count, expected=expected, of=of)
+        square = self.book.patch(known.patch).patch.square
+        self.learning.exposed(name, time, square=square, patch=known.patch, shots=count)
 
     def _failed(self, event: ev.Failed) -> None:
         match event.what:
@@ -460,9 +453,6 @@ class Situation:
             if self.book.hole(hole).state == "free":
                 self.book.mark(hole, "planned")
                 self.book.hole(hole).plan = event.plan.id
-        for step in event.plan.steps:
-            if step.do == "expose" and step.name is not None and step.estimate is not None:
-                self.expected[step.name] = (step.estimate, step.reward)
         self.plans[event.plan.id] = (event.plan, event.time)
         self.given.add(event.plan.id)
 
