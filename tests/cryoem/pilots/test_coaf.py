@@ -12,7 +12,7 @@ from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.pilot import Left, Open, Scored
 from coaf.cryoem.pilots.coaf import CoafPilot
 from coaf.cryoem.pilots.designs import Design
 from coaf.cryoem.reward import GoodBelow

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coaf.bandit.beliefs.nested.nested import Nested
+from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.latency import Setup
 from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Round
@@ -300,7 +300,7 @@ def test_several_shots_are_learned_one_by_one() -> None:
     assert found.gains == ((76.0, 1.0), (86.0, 2.0), (154.0, 0.0))
     play(held, make, [0, 1], reward=GOOD)
     assert isinstance(made[0], CoafPilot)
-    assert isinstance(made[0].policy.belief, Nested)
+    assert isinstance(made[0].policy.belief, Mixture)
     assert made[0].policy.belief.rows == 5, "all shots of the first patch"
 
 
