@@ -1,25 +1,35 @@
 """Pilots by name: COAF, what it is compared with, and the limit."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from coaf.cryoem.microscope import Rehearsal
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.baselines import FixedCut, IntensityWindow, ScoreOrder, TakeAll
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.cut_and_count import CutAndCount
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist
 from coaf.cryoem.reward import Reward, parse_reward
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.timing import HOUR
 
-OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
-PILOTS = ("coaf", "coaf-paper", "coaf-tuned", *OTHERS)
+OTHERS = (
+    "coaf-paper",
+    "take-all",
+    "window",
+    "fixed-cut",
+    "cut-and-count",
+    "score-order",
+    "microscopist",
+    "clairvoyant",
+)
+PILOTS = ("coaf", "coaf-tuned", *OTHERS)
 
 _NEEDS = {
     "window": "ice",
     "microscopist": "ice",
     "fixed-cut": "prediction",
+    "cut-and-count": "prediction",
     "score-order": "prediction",
 }
 
@@ -54,12 +64,11 @@ def _named(settings: Settings, reward: Reward) -> Pilot:
         raise ValueError(f"policy {name} goes by {needed!r}, and the features are: {told}")
     if name.startswith("coaf"):
         from coaf.cryoem.pilots.coaf import CoafPilot  # loads numba, as do the next
-        from coaf.cryoem.pilots.paper import WholePatch, paper_features, paper_policy
+        from coaf.cryoem.pilots.paper import paper_pilot
 
         if name == "coaf":
             return CoafPilot(settings.timing, reward=reward, columns=columns)
-        policy = paper_policy(scale=1.0 if name == "coaf-paper" else 0.1)
-        return WholePatch(policy, partial(paper_features, columns=columns))
+        return paper_pilot(columns, reward, scale=1.0 if name == "coaf-paper" else 0.1)
     if name == "clairvoyant":
         raise ValueError("the clairvoyant goes by the truth, which settings do not hold")
     column = columns.index(needed) if needed is not None else 0
@@ -67,6 +76,7 @@ def _named(settings: Settings, reward: Reward) -> Pilot:
         "window": IntensityWindow,
         "microscopist": Microscopist,
         "fixed-cut": FixedCut,
+        "cut-and-count": CutAndCount,
         "score-order": ScoreOrder,
     }
     return kinds[name](column) if name in kinds else TakeAll()
