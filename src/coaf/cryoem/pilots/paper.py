@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.faults import AssumptionWarning
 from coaf.bandit.problem import Decision, Round
 from coaf.cryoem.grid import Patch
 from coaf.cryoem.microscope import Score, Survey
@@ -62,7 +64,7 @@ class WholePatch(Rule):
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         if not left.returning:
             return super().patch(patches, left)
-        decisions = [self._decide(one, left) for one in patches]
+        decisions = [self.decide(one, left) for one in patches]
         # Where nothing is chosen, what is hoped for is all there is to go by.
         best = max(
             range(len(patches)),
@@ -74,7 +76,7 @@ class WholePatch(Rule):
         if inside and self._under_way is not None:
             begun, decision = self._under_way
         else:
-            begun, decision = here, self._decide(here, left)
+            begun, decision = here, self.decide(here, left)
         hopes = dict(zip(begun.rest, decision.estimates.tolist(), strict=True))
         chosen = {begun.rest[k] for k in decision.arms.tolist()}
         there, why = [i for i in here.rest if i in chosen], decision.why
@@ -89,9 +91,10 @@ class WholePatch(Rule):
 
     def _idle(self, left: Left) -> bool:
         """Whether no hole would be chosen in any patch."""
-        return not any(self._decide(one, left).chosen.any() for one in left.patches if one.rest)
+        return not any(self.decide(one, left).chosen.any() for one in left.patches if one.rest)
 
-    def _decide(self, here: Open, left: Left) -> Decision:
+    def decide(self, here: Open, left: Left) -> Decision:
+        """The round that a patch is, decided now; its estimates are the optimistic ones."""
         shots = [here.patch.holes[i].shots for i in here.rest]
         return self.policy.decide(
             Round(
@@ -111,23 +114,14 @@ class WholePatch(Rule):
         found: FloatArray = shots * belief.mean(self.features[patch.name], groups)
         return found
 
-    def hopes(self, patch: Patch) -> FloatArray:
-        """The optimistic estimate μ̂ of each hole of a patch (n,): what decides."""
-        belief = self.policy.belief
-        assert belief is not None
-        shots = np.array([hole.shots for hole in patch.holes])
-        groups = _groups([patch] * len(shots))
-        found: FloatArray = shots * belief.upper(self.features[patch.name], groups)
-        return found
-
     def moved(self, here: Open, left: Left, rate: float | None) -> None:
-        self._under_way, self._taken = (here, self._decide(here, left)), set()
+        self._under_way, self._taken = (here, self.decide(here, left)), set()
 
     def exposed(self, hole: str) -> None:
         self._taken.add(hole)
 
     def done(self, here: Open, left: Left) -> None:
-        begun, decision = self._under_way or (here, self._decide(here, left))
+        begun, decision = self._under_way or (here, self.decide(here, left))
         names = [begun.patch.holes[i].name for i in begun.rest]
         executed = np.array([name in self._taken for name in names], dtype=np.bool_)
         self.policy.commit(decision, None if (executed == decision.chosen).all() else executed)
@@ -136,11 +130,14 @@ class WholePatch(Rule):
 
     def scored(self, scores: Sequence[Scored]) -> None:
         where = [self._where[score.hole] for score in scores]
-        self.policy.absorb(
-            np.array([self.features[patch.name][i] for patch, i in where]),
-            [score.reward for score in scores],
-            _groups([patch for patch, _ in where]),
-        )
+        with catch_warnings():
+            # Grids that are not as the paper assumes (‖θ‖ ≤ 1) are no news to who compares.
+            simplefilter("ignore", AssumptionWarning)
+            self.policy.absorb(
+                np.array([self.features[patch.name][i] for patch, i in where]),
+                [score.reward for score in scores],
+                _groups([patch for patch, _ in where]),
+            )
 
 
 def _gain(decision: Decision) -> float:
