@@ -1,6 +1,6 @@
 """Rules that people and programs follow, and the limit that nobody passes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -35,7 +35,7 @@ def patch(name: str, count: int, square: str = "s1") -> Patch:
     return Patch(name, square, holes, 0.0, 0.0)
 
 
-def survey(square: str, levels: dict[str, Sequence[float]]) -> Survey:
+def survey(square: str, levels: Mapping[str, Sequence[float]]) -> Survey:
     """A square whose patches' holes have one feature each."""
     patches = tuple(patch(f"{square}{name}", len(row), square) for name, row in levels.items())
     rows = (np.array(row, dtype=np.float64)[:, None] for row in levels.values())
@@ -73,7 +73,8 @@ def test_the_window_is_set_on_the_first_square_and_kept() -> None:
 
 def test_a_window_can_be_set_on_several_squares() -> None:
     pilot = IntensityWindow(0, (0.0, 0.5), first=2)
-    for square, levels in (("s1", [0.0, 2.0, 4.0]), ("s2", [10.0, 12.0]), ("s3", [100.0])):
+    seen: dict[str, Sequence[float]] = {"s1": [0.0, 2.0, 4.0], "s2": [10.0, 12.0], "s3": [100.0]}
+    for square, levels in seen.items():
         pilot.opened(survey(square, {"a": levels}), FAST)
     # The median of 0, 2, 4, 10 and 12; the third square no longer counts, nor does one seen again.
     pilot.opened(survey("s1", {"a": [50.0, 60.0]}), FAST)
@@ -106,7 +107,10 @@ def test_a_patch_needs_enough_holes_below_the_cut() -> None:
     pilot.opened(seen, FAST)
     few, enough, none = seen.patches
     assert taken(pilot, few) == []
-    assert "2 of 4 holes are below 5, and a move is worth 3" in pilot.hole(opens([few])[0], LEFT, inside=False).why
+    assert (
+        "2 of 4 holes are below 5, and a move is worth 3"
+        in pilot.hole(opens([few])[0], LEFT, inside=False).why
+    )
     assert taken(pilot, enough) == ["s1b-1", "s1b-2", "s1b-0"], "the best first"
     assert pilot.patch(opens(seen.patches), LEFT).name == "s1b"
     # Having moved it takes all that is below the cut, however few are left of it.

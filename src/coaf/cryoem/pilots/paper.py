@@ -29,8 +29,8 @@ class WholePatch(Rule):
     What is in play of a patch is one round, decided when it is looked at; the holes chosen are
     taken best first, whatever scores say meanwhile. Patches are looked at in order. When nothing
     is left to open it returns, to what gains most first; when no hole is chosen anywhere, it takes
-    them all the same: the paper's rounds never end, but a grid does. Holes are grouped by square and
-    patch, for beliefs that know what these share.
+    them all the same: the paper's rounds never end, but a grid does. Holes are grouped by square
+    and patch, for beliefs that know what these share.
 
     Parameters
     ----------
@@ -170,10 +170,14 @@ def paper_policy(
     With the paper's two features all is as printed; for a prediction alone the confidence set is
     the ellipsoid capped at the mean bound, as its square needs coefficients beyond the ball.
     """
-    unit = {"norm_bound": bound, "noise": bound, "scale": scale}
-    if _two(columns):
-        return COAF.paper(2, **unit)
-    return COAF.paper(3, within="ellipsoid", **unit)
+    two = _two(columns)
+    return COAF.paper(
+        2 if two else 3,
+        norm_bound=bound,
+        noise=bound,
+        scale=scale,
+        within="ball" if two else "ellipsoid",
+    )
 
 
 def paper_features(rows: FloatArray, *, columns: Sequence[str]) -> FloatArray:

@@ -49,7 +49,9 @@ def next_square(squares: Sequence[Square], order: SquareOrder, atlas: Sequence[S
     score: dict[str, Callable[[], FloatArray]] = {
         "brightest": lambda: rows[:, _BRIGHT] * rows[:, _AREA],
         "widest": lambda: rows[:, _AREA],
-        "usual": lambda: -np.abs(rows[:, _BRIGHT] - np.median(_looks(atlas or squares)[:, _BRIGHT])),
+        "usual": lambda: (
+            -np.abs(rows[:, _BRIGHT] - np.median(_looks(atlas or squares)[:, _BRIGHT]))
+        ),
     }
     return Choice(squares[int(np.argmax(score[order]()))].name, _WHY[order])
 

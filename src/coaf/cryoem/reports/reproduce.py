@@ -246,9 +246,7 @@ def _results(name: str, curves: list[Curves], hours: float) -> dict[str, Any]:
         "counted": EXPERIMENTS[name].counted.what,
         "policies": rows,
         "lead": {
-            ours: {
-                rival: lead(curves, ours, rival).plain() for rival in POLICIES if rival != ours
-            }
+            ours: {rival: lead(curves, ours, rival).plain() for rival in POLICIES if rival != ours}
             for ours in OURS
         },
         "grids": [dict(zip(POLICIES, row, strict=True)) for row in last.tolist()],
