@@ -19,7 +19,7 @@ from coaf.worlds.figures import COLOURS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LOOKED = 3  # squares that are drawn to find a patch that shows something
+_LOOKED = 4  # squares that are drawn to find a patch that shows something
 _MARGIN = 2.0  # µm around the holes
 _CHOSEN, _LEFT = COLOURS[2], COLOURS[0]
 
@@ -36,26 +36,35 @@ class DecidedPatch:
 def decided_patch(*, seed: int, hours: float, reward: Reward) -> DecidedPatch:
     """What `coaf-paper` decides after some hours on a simulated grid, in a square drawn for it.
 
-    Of the patches of a few squares that one is taken whose holes are chosen most nearly by half.
+    Of the patches of the next squares it would open that one is taken of whose holes most nearly
+    half are chosen.
     """
     grid = {"squares": 40, "prediction": True}
     learning = Simulator(seed, pixels=False, **grid)  # type: ignore[arg-type]
     pilot = paper_pilot(learning.feature_names, reward)
     session = collect(learning, pilot, hours=hours, reward=reward, explore=0.0)
     drawn = Simulator(seed, **grid)  # type: ignore[arg-type]
-    new = [square for square in drawn.squares() if square.name not in session.surveys]
-    found = []
-    for square in (new or drawn.squares())[:_LOOKED]:
-        survey = drawn.survey(square.name)
+    every = {square.name: square for square in drawn.squares()}
+    new = [square for name, square in every.items() if name not in session.surveys]
+    left, found = Left(HOUR, drawn.timing), []
+    for _ in range(min(_LOOKED, len(new))):
+        name = str(pilot.square(new, left).name)
+        new.remove(every[name])
+        survey = drawn.survey(name)
         assert survey.image is not None
         pilot.opened(survey, drawn.timing)
-        left = Left(HOUR, drawn.timing)
         for patch in survey.patches:
             decision = pilot.decide(Open(patch, tuple(range(len(patch.holes)))), left)
             found.append(DecidedPatch(patch, survey.image, decision))
     if not found:
-        raise ValueError(f"no patch was found in {_LOOKED} squares of grid {seed}")
-    return min(found, key=lambda one: abs(one.decision.chosen.mean() - 0.5))
+        raise ValueError(f"{hours:g} hours leave no patch of grid {seed} to look at")
+    return min(found, key=_telling)
+
+
+def _telling(one: DecidedPatch) -> tuple[float, bool]:
+    """Least where half of the holes are chosen; better all than none."""
+    share = float(one.decision.chosen.mean())
+    return abs(share - 0.5), share == 0.0
 
 
 def figure3a(shown: DecidedPatch) -> "Figure":

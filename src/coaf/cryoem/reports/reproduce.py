@@ -122,7 +122,7 @@ def reproduce(
         "experiments": {name: _results(name, curves, hours) for name, curves in found.items()},
         "times": _times(found),
     }
-    # Told after as many hours as the others have, but a whole day teaches nothing more.
+    # After a long session no square may be left to look at.
     patch = patch_figure.decided_patch(
         seed=seed, hours=min(hours, 3.0), reward=EXPERIMENTS["good"].reward
     )
