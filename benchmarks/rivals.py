@@ -86,7 +86,8 @@ def microscopist(column: int, thumb: Thumb) -> Pilot:
 
 
 def thumbs(count: int) -> Iterator[dict[str, Any]]:
-    """Sets of rules, drawn at random."""
+    """The rules that are held now, and sets of rules drawn at random; by both columns."""
+    yield from ({"column": column, "thumb": THUMB} for column in (ICE, PREDICTION))
     rng = np.random.default_rng(0)
     for k in range(count):
         thumb = replace(
@@ -97,8 +98,7 @@ def thumbs(count: int) -> Iterator[dict[str, Any]]:
             run=int(rng.choice([3, 5, 8, 12])),
             enough=int(rng.choice([5, 10, 20])),
             margin=float(rng.choice([0.0, 0.25, 0.5])),
-            window=(float(rng.choice([0.0, 0.05])), float(rng.choice([0.1, 0.2, 0.35, 0.5]))),
-            order=ORDERS[rng.integers(2)],
+            window=(float(rng.choice([0.0, 0.05])), float(rng.choice([0.2, 0.35, 0.5]))),
         )
         yield {"column": (ICE, PREDICTION)[k % 2], "thumb": thumb}
 
@@ -107,13 +107,13 @@ def thumbs(count: int) -> Iterator[dict[str, Any]]:
 SEARCHES = {
     "fixed-cut": Search(fixed_cut, every(cut=[4.0, 4.5, 5.0, 5.5, 6.0], order=ORDERS)),
     "cut-and-count": Search(
-        cut_and_count, every(cut=[4.5, 5.0, 5.5], count=[5, 8, 11], share=[0.4, 0.7])
+        cut_and_count, every(cut=[4.5, 5.0, 5.5, 6.0], count=[8, 11, 14], share=[0.4, 0.7])
     ),
     "window": Search(
-        window, every(window=[(0.0, high) for high in (0.06, 0.1, 0.2, 0.35)], first=[1, 3])
+        window, every(window=[(0.0, high) for high in (0.1, 0.2, 0.35, 0.5, 0.75)], first=[1, 3])
     ),
     "score-order": Search(score_order, every(scale=[0.5, 1.0, 2.0, 4.0])),
-    "microscopist": Search(microscopist, list(thumbs(24))),
+    "microscopist": Search(microscopist, list(thumbs(28))),
 }
 
 Task = tuple[str, list[dict[str, Any]], Kind, int]

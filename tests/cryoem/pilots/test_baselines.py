@@ -326,16 +326,31 @@ def test_pilots_are_found_by_name(simulator: Simulator) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "due"), [(("ice", "prediction"), 1), (("edge", "ice"), 1), (("prediction",), 0)]
+)
+def test_the_microscopist_looks_at_predictions_where_there_are_any(
+    columns: tuple[str, ...], due: int
+) -> None:
+    pilot = pilot_for(Settings(pilot="microscopist", columns=columns))
+    assert isinstance(pilot, Microscopist)
+    assert pilot.column == due
+    assert "microscopist" in rivals(columns)
+    assert "microscopist" not in rivals(("edge",))
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("microscopist", "policy microscopist goes by 'prediction' or 'ice'"),
         ("fixed-cut", "policy fixed-cut goes by 'prediction', and the features are: ice, edge"),
         ("best", "policy is 'best'; there are coaf, "),
         ("clairvoyant", "the clairvoyant goes by the truth, which settings do not hold"),
     ],
 )
 def test_what_there_is_no_pilot_for(name: str, message: str) -> None:
+    columns = ("edge",) if name == "microscopist" else ("ice", "edge")
     with pytest.raises(ValueError, match=message):
-        pilot_for(Settings(pilot=name, columns=("ice", "edge")))
+        pilot_for(Settings(pilot=name, columns=columns))
     assert "fixed-cut" not in rivals(("ice", "edge"))
     assert "window" not in rivals(("prediction",))
 

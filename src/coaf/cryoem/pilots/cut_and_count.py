@@ -15,16 +15,16 @@ from coaf.cryoem.timing import Timing
 
 # Fixed on grids that nothing else is tried on: python benchmarks/rivals.py
 CUT = 5.0  # Å, of a network's prediction
-COUNT = 8  # holes below it that a move is worth
-SHARE = 0.5  # of a usual patch: no more is asked for where patches are small
+COUNT = 11  # holes below it that a move is worth
+SHARE = 0.7  # of a usual patch: no more is asked for where patches are small
 ORDER: SquareOrder = "brightest"  # of squares
 
 
 class CutAndCount(FixedCut):
     """Holes below a cut, and only of patches that have enough of them.
 
-    Enough is `count`, or that share of a usual patch if this is less: where patches have four
-    holes nobody waits for one with eight. The usual is the median of all patches seen. Patches
+    Enough is `count`, or a `share` of a usual patch if this is less: where patches have four
+    holes nobody waits for one with a dozen. The usual is the median of all patches seen. Patches
     with most holes below the cut come first, and in them the best holes. When nothing is left to
     open it returns for holes below the cut that were too few, and then for all others.
 

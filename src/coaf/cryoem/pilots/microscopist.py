@@ -39,13 +39,13 @@ class Thumb:
     """
 
     area: float = 0.7
-    tries: int = 4
-    keep: float = 0.2
+    tries: int = 12
+    keep: float = 0.3
     run: int = 8
-    enough: int = 20
-    margin: float = 0.25
-    window: tuple[float, float] = (0.0, 0.2)
-    order: SquareOrder = "listed"
+    enough: int = 10
+    margin: float = 0.5
+    window: tuple[float, float] = (0.0, 0.5)
+    order: SquareOrder = "brightest"
 
 
 THUMB = Thumb()
@@ -54,16 +54,17 @@ THUMB = Thumb()
 class Microscopist(IntensityWindow):
     """What an experienced person does who watches the scores come in.
 
-    Opens squares with much open area first. Takes holes whose grey level looks right, the most
-    usual level first. Once a few of a square are scored, leaves it if too few are good; leaves a
-    patch after a run of bad ones. When there were enough good ones, looks for grey levels like
-    theirs. When nothing is left to open, returns to the patches that were left, those of the best
-    squares first. A micrograph is good to him if it is better than the mean of those so far.
+    Opens squares with much open area first, the brightest of them. Takes holes whose grey level
+    looks right, the most usual level first. Once a few of a square are scored, leaves it if too
+    few are good; leaves a patch after a run of bad ones. When there were enough good ones, looks
+    for grey levels like theirs. When nothing is left to open, returns to the patches that were
+    left, those of the best squares first. A micrograph is good to him if it is better than the
+    mean of those so far.
 
     Parameters
     ----------
     column
-        Of the features: the grey level.
+        Of the features: the grey level, or what else says how a hole looks, as a prediction does.
     thumb
         The rules.
     """
