@@ -47,10 +47,21 @@ def test_run_prints_a_table(tmp_path: Path) -> None:
     assert "report.html" in result.output
 
 
+@pytest.mark.parametrize("seeds", [[], ["--seeds", "2", "--workers", "1"]])
+def test_run_can_be_after_particles(tmp_path: Path, seeds: list[str]) -> None:
+    chosen = ["--policy", "take-all", "--reward", "particles", *seeds]
+    result = runner.invoke(app, ["run", *SMALL, *chosen, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "particles in 0.3 hours" in result.output
+    assert "good" not in result.output.replace("\n", "")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--policy", "best"], "Error: policy is 'best'; there are coaf"),
+        (["--reward", "dust"], "Error: cannot read the reward 'dust'"),
+        (["--reward", "dust", "--seeds", "2"], "Error: cannot read the reward 'dust'"),
         (["--explore", "1.5"], "'--explore': it is 1.5; give a number, 0 to 1."),
         (["--good-below", "0"], "'--good-below': it is 0.0; give a number, above 0"),
     ],

@@ -14,7 +14,7 @@ from coaf.cli.work import work
 
 @reproduce.command()
 def cryoem(
-    seeds: Annotated[int, number("How many grids", low=2, high=100_000)] = 20,
+    seeds: Annotated[int, number("How many grids", low=2, high=100_000)] = 30,
     hours: Annotated[float, number("Of each session", metavar="HOURS", above=0, high=10_000)] = 3.0,
     seed: Annotated[int, number("Of the first grid", low=0, high=SEEDS)] = 0,
     workers: Annotated[
@@ -26,7 +26,7 @@ def cryoem(
     out: Annotated[Path, folder("For report and figure.")] = Path("out/cryoem"),
     as_json: JsonFlag = False,
 ) -> None:
-    """Reproduce the cryo-EM experiments: COAF against the microscopist, with both rewards.
+    """Reproduce the cryo-EM experiments: COAF as printed, and ours, against the microscopist.
 
     A run that was interrupted goes on where it was when it is called again.
     """
@@ -35,7 +35,7 @@ def cryoem(
         from coaf.cryoem.reports.reproduce import (
             reproduce as whole,  # loads numba, as does the next
         )
-        from coaf.cryoem.reports.reproduce import shown
+        from coaf.cryoem.reports.words import shown
 
         summary = whole(
             out=out,

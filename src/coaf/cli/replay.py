@@ -71,8 +71,8 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Again for each: coaf, coaf-paper, coaf-tuned, take-all, window, fixed-cut, "
-            "score-order, microscopist.",
+            help="Again for each: coaf, coaf-tuned, coaf-paper, take-all, window, fixed-cut, "
+            "cut-and-count, score-order, microscopist.",
         ),
     ] = None,
     order: Annotated[

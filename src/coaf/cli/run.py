@@ -3,7 +3,7 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from coaf.cli.base import JsonFlag, app, needs
 from coaf.cli.options import SEEDS, folder, number
 from coaf.cli.terminal import errors, say, show
 from coaf.cli.work import work
+
+if TYPE_CHECKING:
+    from coaf.cryoem.reports.words import Counted
 
 
 class RegimeName(StrEnum):
@@ -34,13 +37,17 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="What decides: coaf, coaf-paper, coaf-tuned, take-all, window, fixed-cut, "
-            "score-order, microscopist, clairvoyant.",
+            help="What decides: coaf, coaf-tuned, coaf-paper, take-all, window, fixed-cut, "
+            "cut-and-count, score-order, microscopist, clairvoyant.",
         ),
     ] = "coaf",
     good_below: Annotated[
         float, number("Good is a CTF fit below so many angstroms", metavar="X", above=0, high=1000)
     ] = 3.8,
+    reward: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Any other reward, as 'particles' or 'ctf 3..8'."),
+    ] = None,
     explore: Annotated[
         float,
         number(
@@ -72,19 +79,21 @@ def run(
     if seeds > 1:
         same: dict[str, Any] = {"hours": hours, "regime": regime.value, "squares": squares}
         same |= {"policy": policy, "explore": explore, "workers": workers, "dask": dask}
-        _many(range(seed, seed + seeds), good_below, same, out, as_json)
+        _many(range(seed, seed + seeds), _text(good_below, reward), same, out, as_json)
         return
     with work(quiet=as_json, out=out) as watch:
-        from coaf.cryoem.reports.run import run as whole  # loads numba
-        from coaf.cryoem.reward import GoodBelow
+        from coaf.cryoem.reports.run import run as whole  # loads numba, as do the next
+        from coaf.cryoem.reports.words import counted
+        from coaf.cryoem.reward import parse_reward
 
+        worth = parse_reward(_text(good_below, reward))
         sessions, files = whole(
             seed=seed,
             hours=hours,
             regime=regime.value,
             squares=squares,
             policy=policy,
-            reward=GoodBelow(good_below),
+            reward=worth,
             explore=explore,
             out=out,
             watch=watch,
@@ -94,9 +103,11 @@ def run(
         summary = {"session": sessions[0].summary(), "policies": {x["policy"]: x for x in lines}}
         typer.echo(json.dumps({**summary, "files": [str(path) for path in files]}))
         return
-    title = f"{hours:g} hours on grid {seed}, good below {good_below:g} Å"
-    headings = ("policy", "good", "hours", "per hour", "exposed", "share", "squares", "patches")
-    show(title, headings, [_row(line) for line in lines])
+    what = counted(worth)
+    title = f"{what.what} in {hours:g} hours on grid {seed}, {_for(good_below, reward)}"
+    each = "share" if what.short == "good" else "per shot"
+    headings = ("policy", what.short, "hours", what.per_hour, "exposed", each, "squares", "patches")
+    show(title, headings, [_row(line, what) for line in lines])
     lost = sessions[0].summary()["unscored"]
     say(f"Of the micrographs of {policy}, {lost} had no score when the time was over.")
     for alarm in sessions[0].alarms:
@@ -104,37 +115,51 @@ def run(
     say(f"Report: {files[0]}")
 
 
-def _many(seeds: range, good_below: float, same: dict[str, Any], out: Path, as_json: bool) -> None:
-    with work(quiet=as_json, out=out) as watch:
-        from coaf.cryoem.reports.grids import run_grids  # loads numba, as does the next
-        from coaf.cryoem.reward import GoodBelow
+def _text(good_below: float, reward: str | None) -> str:
+    """The reward as it is written."""
+    return f"ctf<{good_below!r}" if reward is None else reward
 
-        reward = GoodBelow(good_below)
-        summary = run_grids(seeds=seeds, reward=reward, out=out, watch=watch, **same)
+
+def _for(good_below: float, reward: str | None) -> str:
+    """The reward as it is said."""
+    return f"good below {good_below:g} Å" if reward is None else f"reward {reward}"
+
+
+def _many(seeds: range, reward: str, same: dict[str, Any], out: Path, as_json: bool) -> None:
+    with work(quiet=as_json, out=out) as watch:
+        from coaf.cryoem.reports.grids import run_grids  # loads numba, as do the next
+        from coaf.cryoem.reports.words import counted, shown
+        from coaf.cryoem.reward import parse_reward
+
+        worth = parse_reward(reward)
+        summary = run_grids(seeds=seeds, reward=worth, out=out, watch=watch, **same)
     if as_json:
         typer.echo(json.dumps(summary))
         return
     rows = []
     for name, found in summary["policies"].items():
-        lead = found["lead"]
-        told = (
-            "" if lead is None else f"{lead['value']:+.0f} ({lead['low']:+.0f} {lead['high']:+.0f})"
-        )
-        good = f"{found['good']['value']:.0f}"
-        rows.append((name, good, f"{found['good_per_hour']:.1f}", f"{found['exposed']:.0f}", told))
-    title = f"{summary['hours']:g} hours on {summary['grids']} grids, good below {good_below:g} Å"
-    show(title, ("policy", "good", "per hour", "exposed", "lead of the first (95 %)"), rows)
+        lead, good = found["lead"], shown(found["good"]["value"])
+        told = "" if lead is None else _interval(*(lead[key] for key in ("value", "low", "high")))
+        rows.append((name, good, shown(found["good_per_hour"]), f"{found['exposed']:.0f}", told))
+    what = counted(worth)
+    title = f"{what.what} in {summary['hours']:g} hours on {summary['grids']} grids, {worth}"
+    show(title, ("policy", what.short, what.per_hour, "exposed", "lead of the first (95 %)"), rows)
     say(f"Report: {summary['files'][0]}")
 
 
-def _row(line: dict[str, Any]) -> tuple[str, ...]:
+def _interval(value: float, low: float, high: float) -> str:
+    return f"{value:+,.0f} ({low:+,.0f} {high:+,.0f})"
+
+
+def _row(line: dict[str, Any], what: "Counted") -> tuple[str, ...]:
+    share = line["good_share"]
     return (
         line["policy"],
-        f"{line['good']:.0f}",
+        f"{what.unit * line['good']:,.0f}",
         f"{line['hours']:.2f}",
-        f"{line['good_per_hour']:.1f}",
+        f"{what.unit * line['good_per_hour']:,.1f}",
         f"{line['exposed']}",
-        f"{line['good_share']:.1%}",
+        f"{share:.1%}" if what.short == "good" else f"{what.unit * share:.3g}",
         f"{line['squares']}",
         f"{line['patches_entered']}",
     )

@@ -1,6 +1,6 @@
 """Rules that people and programs follow, and the limit that nobody passes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -16,8 +16,10 @@ from coaf.cryoem.pilot import Left, Open, Pilot, Scored
 from coaf.cryoem.pilots.baselines import EveryHole, FixedCut, IntensityWindow, ScoreOrder
 from coaf.cryoem.pilots.catalogue import OTHERS, PILOTS, clairvoyant, pilot_for, rivals
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.cut_and_count import CutAndCount
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist, Thumb
+from coaf.cryoem.pilots.square_order import SquareOrder
 from coaf.cryoem.reward import GoodBelow
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.session.events import Settings
@@ -33,7 +35,7 @@ def patch(name: str, count: int, square: str = "s1") -> Patch:
     return Patch(name, square, holes, 0.0, 0.0)
 
 
-def survey(square: str, levels: dict[str, Sequence[float]]) -> Survey:
+def survey(square: str, levels: Mapping[str, Sequence[float]]) -> Survey:
     """A square whose patches' holes have one feature each."""
     patches = tuple(patch(f"{square}{name}", len(row), square) for name, row in levels.items())
     rows = (np.array(row, dtype=np.float64)[:, None] for row in levels.values())
@@ -60,13 +62,25 @@ def taken(pilot: Pilot, one: Patch, left: Left = LEFT) -> list[str]:
 
 
 def test_the_window_is_set_on_the_first_square_and_kept() -> None:
-    pilot = IntensityWindow(0, (0.25, 0.75))
+    pilot = IntensityWindow(0, (0.25, 0.75), first=1)
     first = survey("s1", {"a": [0.0, 1.0, 2.0, 3.0, 4.0]})
     other = survey("s2", {"a": [0.0, 0.9, 1.0, 3.0, 3.1, 100.0]})
     pilot.opened(first, FAST)
     pilot.opened(other, FAST)
     assert taken(pilot, first.patches[0]) == ["s1a-1", "s1a-2", "s1a-3"]
     assert taken(pilot, other.patches[0]) == ["s2a-2", "s2a-3"]
+
+
+def test_a_window_can_be_set_on_several_squares() -> None:
+    pilot = IntensityWindow(0, (0.0, 0.5), first=2)
+    seen: dict[str, Sequence[float]] = {"s1": [0.0, 2.0, 4.0], "s2": [10.0, 12.0], "s3": [100.0]}
+    for square, levels in seen.items():
+        pilot.opened(survey(square, {"a": levels}), FAST)
+    # The median of 0, 2, 4, 10 and 12; the third square no longer counts, nor does one seen again.
+    pilot.opened(survey("s1", {"a": [50.0, 60.0]}), FAST)
+    assert pilot.range == (0.0, 4.0)
+    with pytest.raises(ValueError, match="first is 0"):
+        IntensityWindow(first=0)
 
 
 def test_an_empty_first_square_sets_no_window() -> None:
@@ -84,6 +98,72 @@ def test_a_cut_takes_what_is_below_it_and_the_rest_when_nothing_else_is_left() -
     assert taken(pilot, seen.patches[0]) == ["s1a-0", "s1a-2"]
     assert pilot.square((), LEFT).name is None
     assert len(taken(pilot, seen.patches[0], BACK)) == 4
+
+
+def test_a_patch_needs_enough_holes_below_the_cut() -> None:
+    pilot = CutAndCount(0, 5.0, count=3, share=1.0)
+    rows = {"a": [4.0, 9.0, 4.0, 9.0], "b": [4.9, 3.0, 4.0, 9.0], "c": [9.0, 9.0, 9.0, 9.0]}
+    seen = survey("s1", rows)
+    pilot.opened(seen, FAST)
+    few, enough, none = seen.patches
+    assert taken(pilot, few) == []
+    assert (
+        "2 of 4 holes are below 5, and a move is worth 3"
+        in pilot.hole(opens([few])[0], LEFT, inside=False).why
+    )
+    assert taken(pilot, enough) == ["s1b-1", "s1b-2", "s1b-0"], "the best first"
+    assert pilot.patch(opens(seen.patches), LEFT).name == "s1b"
+    # Having moved it takes all that is below the cut, however few are left of it.
+    assert pilot.hole(Open(few, (0, 1)), LEFT, inside=True).name == "s1a-0"
+    # Back it goes for what is below the cut first, and for the rest when there is no more of it.
+    back = replace(BACK, patches=opens([few, none]))
+    assert pilot.patch(back.patches, back).name == "s1a"
+    assert taken(pilot, few, back)[:2] == ["s1a-0", "s1a-2"]
+    assert taken(pilot, none, back) == []
+    assert len(taken(pilot, none, replace(BACK, patches=opens([none])))) == 4
+
+
+@pytest.mark.parametrize(("sizes", "due"), [([20, 20, 3], 8), ([4, 4, 40], 2), ([1, 1], 1)])
+def test_enough_is_less_where_patches_are_small(sizes: list[int], due: int) -> None:
+    pilot = CutAndCount(0, 5.0, count=8, share=0.5)
+    assert pilot.enough == 8, "until a patch was seen"
+    pilot.opened(survey("s1", {f"p{k}": [4.0] * n for k, n in enumerate(sizes)}), FAST)
+    assert pilot.enough == due
+
+
+@pytest.mark.parametrize(
+    ("order", "due"),
+    [
+        ("listed", ["dark", "light", "usual", "wide", "clear"]),
+        ("brightest", ["light", "clear", "usual", "wide", "dark"]),
+        ("widest", ["wide", "clear", "usual", "light", "dark"]),
+        ("usual", ["usual", "clear", "wide", "light", "dark"]),
+    ],
+)
+def test_squares_are_opened_by_what_the_atlas_shows(order: SquareOrder, due: list[str]) -> None:
+    looks = {
+        "dark": (0.05, 0.1, 0.5),
+        "light": (0.9, 0.1, 0.6),
+        "usual": (0.55, 0.1, 0.7),
+        "wide": (0.4, 0.1, 0.9),
+        "clear": (0.6, 0.1, 0.8),
+    }
+    left = [Square(name, 0.0, 0.0, features=seen) for name, seen in looks.items()]
+    pilot = FixedCut(0, order=order)
+    pilot.saw(left)
+    opened = []
+    while left:
+        opened.append(str(pilot.square(left, LEFT).name))
+        left = [square for square in left if square.name != opened[-1]]
+    assert opened == due
+    assert pilot.square((), LEFT).name is None
+
+
+def test_without_an_atlas_squares_are_opened_as_listed() -> None:
+    pilot = FixedCut(0, order="brightest")
+    assert pilot.square(LEFT.squares, LEFT).name == "t0"
+    with pytest.raises(ValueError, match="order is 'largest'; there are listed, brightest"):
+        FixedCut(0, order="largest")  # type: ignore[arg-type]
 
 
 def test_score_order_takes_the_best_first_and_leaves_for_better() -> None:
@@ -246,16 +326,31 @@ def test_pilots_are_found_by_name(simulator: Simulator) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "due"), [(("ice", "prediction"), 1), (("edge", "ice"), 1), (("prediction",), 0)]
+)
+def test_the_microscopist_looks_at_predictions_where_there_are_any(
+    columns: tuple[str, ...], due: int
+) -> None:
+    pilot = pilot_for(Settings(pilot="microscopist", columns=columns))
+    assert isinstance(pilot, Microscopist)
+    assert pilot.column == due
+    assert "microscopist" in rivals(columns)
+    assert "microscopist" not in rivals(("edge",))
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("microscopist", "policy microscopist goes by 'prediction' or 'ice'"),
         ("fixed-cut", "policy fixed-cut goes by 'prediction', and the features are: ice, edge"),
         ("best", "policy is 'best'; there are coaf, "),
         ("clairvoyant", "the clairvoyant goes by the truth, which settings do not hold"),
     ],
 )
 def test_what_there_is_no_pilot_for(name: str, message: str) -> None:
+    columns = ("edge",) if name == "microscopist" else ("ice", "edge")
     with pytest.raises(ValueError, match=message):
-        pilot_for(Settings(pilot=name, columns=("ice", "edge")))
+        pilot_for(Settings(pilot=name, columns=columns))
     assert "fixed-cut" not in rivals(("ice", "edge"))
     assert "window" not in rivals(("prediction",))
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from coaf.cryoem.pilots.catalogue import OTHERS
 from coaf.cryoem.reports.grids import run_grids
+from coaf.cryoem.reward import Particles
 
 
 def test_leads_are_paired_and_workers_do_not_matter(tmp_path: Path) -> None:
@@ -23,6 +25,20 @@ def test_leads_are_paired_and_workers_do_not_matter(tmp_path: Path) -> None:
             ahead = ours["good"]["value"] - found["good"]["value"]
             assert found["lead"]["value"] == pytest.approx(ahead)
     assert "lead of take-all" in (tmp_path / "one" / "report.html").read_text()
+
+
+def test_particles_are_counted_as_such(tmp_path: Path) -> None:
+    same: dict[str, Any] = {"seeds": range(2), "hours": 0.2, "squares": 2, "policy": "take-all"}
+    every = run_grids(**same, reward=Particles(100.0), workers=1, out=tmp_path / "hundreds")
+    each = run_grids(**same, reward=Particles(1.0), workers=1, out=tmp_path / "ones")
+    assert every["counted"] == "particles"
+    ours, theirs = (found["policies"]["take-all"] for found in (every, each))
+    assert ours["good"]["value"] == pytest.approx(theirs["good"]["value"])
+    assert ours["good"]["value"] > 100.0
+    assert set(every["policies"]) == {"coaf", *OTHERS}
+    page = (tmp_path / "hundreds" / "report.html").read_text(encoding="utf-8")
+    assert "particles an hour" in page
+    assert "good" not in page.lower().split("<body")[1]
 
 
 def test_one_grid_has_no_interval(tmp_path: Path) -> None:

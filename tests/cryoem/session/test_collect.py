@@ -218,7 +218,9 @@ def test_nobody_returns_for_ever_to_take_nothing() -> None:
     assert max(gone.values()) <= 2, "when its square was opened, and when nothing else was left"
 
 
-@pytest.mark.parametrize("policy", ["coaf", "take-all", "microscopist"])
+@pytest.mark.parametrize(
+    "policy", ["coaf", "coaf-paper", "take-all", "cut-and-count", "microscopist"]
+)
 def test_with_much_time_nothing_is_left_on_a_small_grid(policy: str) -> None:
     """Each patch is gone to a few times at most, and never in vain."""
     engine = drive(grid(squares=2, prediction=True), policy, hours=10.0)

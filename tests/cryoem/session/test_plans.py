@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coaf.cryoem.pilots.baselines import FixedCut
+from coaf.cryoem.pilots.microscopist import THUMB
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from cryoem.session.hand import Hand, again, known, squares, survey
@@ -147,9 +148,9 @@ def test_one_square_that_is_left_does_not_end_the_plan() -> None:
     """A microscopist leaves a square that was bad, and goes on with the next."""
     hand = Hand(pilot="microscopist", columns=("ice",))
     hand.tell(ev.AtlasSeen, squares=squares("s1", "s2"))
-    hand.tell(ev.SquareOpened, survey=survey("s1", {"a": 8, "b": 8}))
+    hand.tell(ev.SquareOpened, survey=survey("s1", {"a": THUMB.tries + 4, "b": 8}))
     hand.tell(ev.SquareOpened, survey=survey("s2", {"c": 8}))
-    for k in range(4):
+    for k in range(THUMB.tries):
         hand.tell(ev.Exposed, hole=f"ah{k}")
         hand.tell(ev.ScoreCame, hole=f"ah{k}", values={"ctf": 30.0})
     holes = hand.engine.plan(hand.clock).holes

@@ -9,10 +9,13 @@ from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.pilots.square_order import SquareOrder, check_order, next_square
 from coaf.cryoem.timing import Timing
 
-# Fixed on other grids, seeds 1000 to 1009: python benchmarks/microscopist.py
-WINDOW = (0.0, 0.1)  # quantiles of the first square's ice: its brightest holes
+# Fixed on grids that nothing else is tried on: python benchmarks/rivals.py
+ORDER: SquareOrder = "brightest"  # of squares
+WINDOW = (0.0, 0.5)  # quantiles of the first squares' ice: the brighter half of their holes
+FIRST = 3  # squares that a window is set on
 CUT = 4.5  # Å, of a network's prediction
 HALF = 1.0  # Å: a prediction so much worse is worth half
 SWITCH = 10  # holes that a switch is worth, to SmartEM
@@ -23,9 +26,16 @@ class Rule:
 
     When nothing is left to open it returns and takes all it left: a microscope that stands idle
     collects nothing. A rule says what it wants of a square when that is opened.
+
+    Parameters
+    ----------
+    order
+        Of squares (`square_order`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, order: SquareOrder = "listed") -> None:
+        self.order = check_order(order)
+        self.atlas: dict[str, Square] = {}
         self.features: dict[str, FloatArray] = {}
 
     def wanted(self, features: FloatArray) -> BoolArray:
@@ -37,7 +47,7 @@ class Rule:
         return np.zeros(len(features))
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        return Choice(squares[0].name, "The next in order.") if squares else Choice(None)
+        return next_square(squares, self.order, list(self.atlas.values()))
 
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         return Choice(patches[0].patch.name, "The next in order.")
@@ -57,7 +67,7 @@ class Rule:
         return np.full(len(patch.holes), np.nan)
 
     def saw(self, squares: Sequence[Square]) -> None:
-        pass
+        self.atlas |= {square.name: square for square in squares}
 
     def opened(self, survey: Survey, timing: Timing) -> None:
         self.features |= survey.features
@@ -86,31 +96,48 @@ class EveryHole(Rule):
 
 
 class IntensityWindow(Rule):
-    """Holes whose grey level is in a window, which is set on the first square and then kept.
+    """Holes whose grey level is in a window, which is set on the first squares and then kept.
 
-    This is what EPU and SmartScope do.
+    This is what EPU and SmartScope do. The window is set on the first square that has holes, and
+    set again on all of the first few while they are opened.
 
     Parameters
     ----------
     column
         Of the features: the one that speaks of the grey level.
     window
-        Quantiles of the first square's holes.
+        Quantiles of the first squares' holes.
+    first
+        How many squares these are.
+    order
+        Of squares.
     """
 
-    def __init__(self, column: int = 0, window: tuple[float, float] = WINDOW) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        column: int = 0,
+        window: tuple[float, float] = WINDOW,
+        *,
+        first: int = FIRST,
+        order: SquareOrder = ORDER,
+    ) -> None:
+        super().__init__(order=order)
         low, high = window
         if not 0.0 <= low < high <= 1.0:
             raise ValueError(f"window is {window}; give two quantiles from 0 to 1 in order")
         self.column, self.window = column, window
+        self.first = int(number("first", first, low=1))
+        self.levels: dict[str, FloatArray] = {}  # by square that the window is set on
         self.range: tuple[float, float] | None = None
 
     def opened(self, survey: Survey, timing: Timing) -> None:
         super().opened(survey, timing)
-        if self.range is None and survey.features:
-            levels = np.concatenate([X[:, self.column] for X in survey.features.values()])
-            low, high = np.quantile(levels, self.window).tolist()
+        new = survey.square not in self.levels
+        if new and survey.features and len(self.levels) < self.first:
+            rows = np.concatenate([X[:, self.column] for X in survey.features.values()])
+            self.levels[survey.square] = rows
+            seen = np.concatenate(list(self.levels.values()))
+            low, high = np.quantile(seen, self.window).tolist()
             self.range = low, high
 
     def wanted(self, features: FloatArray) -> BoolArray:
@@ -123,8 +150,8 @@ class IntensityWindow(Rule):
 class FixedCut(Rule):
     """Holes whose value in one column is below a cut, for example a network's prediction in Å."""
 
-    def __init__(self, column: int, cut: float = CUT) -> None:
-        super().__init__()
+    def __init__(self, column: int, cut: float = CUT, *, order: SquareOrder = ORDER) -> None:
+        super().__init__(order=order)
         self.column, self.cut = column, number("cut", cut)
 
     def wanted(self, features: FloatArray) -> BoolArray:
@@ -148,10 +175,19 @@ class ScoreOrder(Rule):
         What a hole is worth halves when the score grows by so much.
     switch
         In holes.
+    order
+        Of squares.
     """
 
-    def __init__(self, column: int, scale: float = HALF, switch: int = SWITCH) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        column: int,
+        scale: float = HALF,
+        switch: int = SWITCH,
+        *,
+        order: SquareOrder = ORDER,
+    ) -> None:
+        super().__init__(order=order)
         self.column, self.scale = column, number("scale", scale, above=0.0)
         self.switch = int(number("switch", switch, low=1))
         self.best: list[float] = []  # of each square, when it was opened

@@ -1,32 +1,47 @@
 """Pilots by name: COAF, what it is compared with, and the limit."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from coaf.cryoem.microscope import Rehearsal
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.baselines import EveryHole, FixedCut, IntensityWindow, ScoreOrder
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
+from coaf.cryoem.pilots.cut_and_count import CutAndCount
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist
 from coaf.cryoem.reward import Reward, parse_reward
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.timing import HOUR
 
-OTHERS = ("take-all", "window", "fixed-cut", "score-order", "microscopist", "clairvoyant")
-PILOTS = ("coaf", "coaf-paper", "coaf-tuned", *OTHERS)
+OTHERS = (
+    "coaf-paper",
+    "take-all",
+    "window",
+    "fixed-cut",
+    "cut-and-count",
+    "score-order",
+    "microscopist",
+    "clairvoyant",
+)
+PILOTS = ("coaf", "coaf-tuned", *OTHERS)
 
-_NEEDS = {
-    "window": "ice",
-    "microscopist": "ice",
-    "fixed-cut": "prediction",
-    "score-order": "prediction",
+# The columns that a pilot can go by: the first of them that there is.
+_GOES_BY = {
+    "window": ("ice",),
+    "microscopist": ("prediction", "ice"),
+    "fixed-cut": ("prediction",),
+    "cut-and-count": ("prediction",),
+    "score-order": ("prediction",),
 }
 
 
 def rivals(columns: Sequence[str]) -> list[str]:
     """What a session with these features can be compared with."""
-    return [name for name in OTHERS if _NEEDS.get(name) in (None, *columns)]
+    return [
+        name
+        for name in OTHERS
+        if name not in _GOES_BY or not set(columns).isdisjoint(_GOES_BY[name])
+    ]
 
 
 def check_pilot_name(name: str) -> None:
@@ -48,28 +63,27 @@ def pilot_for(settings: Settings, reward: Reward | None = None) -> Pilot:
 def _named(settings: Settings, reward: Reward) -> Pilot:
     name, columns = settings.pilot, settings.columns
     check_pilot_name(name)
-    needed = _NEEDS.get(name)
-    if needed is not None and needed not in columns:
-        told = ", ".join(columns) or "none"
-        raise ValueError(f"policy {name} goes by {needed!r}, and the features are: {told}")
+    known = [by for by in _GOES_BY.get(name, ()) if by in columns]
+    if name in _GOES_BY and not known:
+        told, asked = ", ".join(columns) or "none", " or ".join(map(repr, _GOES_BY[name]))
+        raise ValueError(f"policy {name} goes by {asked}, and the features are: {told}")
     if name.startswith("coaf"):
         from coaf.cryoem.pilots.coaf import CoafPilot  # loads numba, as do the next
-        from coaf.cryoem.pilots.paper import WholePatch, paper_features, paper_policy
+        from coaf.cryoem.pilots.paper import paper_pilot
 
         if name == "coaf":
             return CoafPilot(settings.timing, reward=reward, columns=columns)
-        policy = paper_policy(scale=1.0 if name == "coaf-paper" else 0.1)
-        return WholePatch(policy, partial(paper_features, columns=columns))
+        return paper_pilot(columns, reward, scale=1.0 if name == "coaf-paper" else 0.1)
     if name == "clairvoyant":
         raise ValueError("the clairvoyant goes by the truth, which settings do not hold")
-    column = columns.index(needed) if needed is not None else 0
     kinds = {
         "window": IntensityWindow,
         "microscopist": Microscopist,
         "fixed-cut": FixedCut,
+        "cut-and-count": CutAndCount,
         "score-order": ScoreOrder,
     }
-    return kinds[name](column) if name in kinds else EveryHole()
+    return kinds[name](columns.index(known[0])) if name in kinds else EveryHole()
 
 
 def clairvoyant(microscope: Rehearsal, *, hours: float, reward: Reward) -> Clairvoyant:

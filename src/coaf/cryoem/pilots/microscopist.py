@@ -10,12 +10,13 @@ from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import IntensityWindow
+from coaf.cryoem.pilots.square_order import SquareOrder
 from coaf.cryoem.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
 class Thumb:
-    """Rules of thumb, fixed on other grids (`python benchmarks/microscopist.py`).
+    """Rules of thumb, fixed on other grids (`python benchmarks/rivals.py`).
 
     Attributes
     ----------
@@ -32,16 +33,19 @@ class Thumb:
     margin
         How much wider than the grey levels of the good ones the window then is, as a share.
     window
-        Of grey levels until then: quantiles of the first square.
+        Of grey levels until then: quantiles of the first squares.
+    order
+        Of squares with area enough, and of those without.
     """
 
     area: float = 0.7
-    tries: int = 4
-    keep: float = 0.2
+    tries: int = 12
+    keep: float = 0.3
     run: int = 8
-    enough: int = 20
-    margin: float = 0.25
-    window: tuple[float, float] = (0.0, 0.2)
+    enough: int = 10
+    margin: float = 0.5
+    window: tuple[float, float] = (0.0, 0.5)
+    order: SquareOrder = "brightest"
 
 
 THUMB = Thumb()
@@ -50,22 +54,23 @@ THUMB = Thumb()
 class Microscopist(IntensityWindow):
     """What an experienced person does who watches the scores come in.
 
-    Opens squares with much open area first. Takes holes whose grey level looks right, the most
-    usual level first. Once a few of a square are scored, leaves it if too few are good; leaves a
-    patch after a run of bad ones. When there were enough good ones, looks for grey levels like
-    theirs. When nothing is left to open, returns to the patches that were left, those of the best
-    squares first. A micrograph is good to him if it is better than the mean of those so far.
+    Opens squares with much open area first, the brightest of them. Takes holes whose grey level
+    looks right, the most usual level first. Once a few of a square are scored, leaves it if too
+    few are good; leaves a patch after a run of bad ones. When there were enough good ones, looks
+    for grey levels like theirs. When nothing is left to open, returns to the patches that were
+    left, those of the best squares first. A micrograph is good to him if it is better than the
+    mean of those so far.
 
     Parameters
     ----------
     column
-        Of the features: the grey level.
+        Of the features: the grey level, or what else says how a hole looks, as a prediction does.
     thumb
         The rules.
     """
 
     def __init__(self, column: int = 0, thumb: Thumb = THUMB) -> None:
-        super().__init__(column, thumb.window)
+        super().__init__(column, thumb.window, order=thumb.order)
         self.thumb = thumb
         self.where: dict[str, tuple[Patch, float]] = {}  # by hole: patch, grey level
         self.marks: dict[str, list[bool]] = {}  # by square and by patch
@@ -73,12 +78,8 @@ class Microscopist(IntensityWindow):
         self.sum, self.count = 0.0, 0
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
-        if not squares:
-            return Choice(None)
-        for square in squares:
-            if len(square.features) < 3 or square.features[2] >= self.thumb.area:
-                return Choice(square.name, "Enough of it is open.")
-        return Choice(squares[0].name, "None with more open area is left.")
+        wide = [s for s in squares if len(s.features) < 3 or s.features[2] >= self.thumb.area]
+        return super().square(wide or squares, left)
 
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         square = patches[0].patch.square

@@ -1,26 +1,36 @@
 """Algorithm 1 as a pilot: a whole patch is decided at once, and the rate moves with each."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.coaf import COAF
+from coaf.bandit.policies.faults import AssumptionWarning
 from coaf.bandit.problem import Decision, Round
 from coaf.cryoem.grid import Patch
-from coaf.cryoem.microscope import Survey
+from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
-from coaf.cryoem.pilots.baselines import Rule
+from coaf.cryoem.pilots.baselines import ORDER, Rule
+from coaf.cryoem.pilots.square_order import SquareOrder
+from coaf.cryoem.reward import Reward
 from coaf.cryoem.timing import Timing
+
+BEST = 3.0  # Å: what a network predicts of the best holes
+FULL = 150.0  # particles of a micrograph among the best, on average
 
 
 class WholePatch(Rule):
     """The subset of a patch with the smallest gap, by a policy that decides rounds.
 
     What is in play of a patch is one round, decided when it is looked at; the holes chosen are
-    taken best first, whatever scores say meanwhile. Squares are opened in order. Holes are grouped
-    by square and patch, for beliefs that know what these share.
+    taken best first, whatever scores say meanwhile. Patches are looked at in order. When nothing
+    is left to open it returns, to what gains most first; when no hole is chosen anywhere, it takes
+    them all the same: the paper's rounds never end, but a grid does. Holes are grouped by square
+    and patch, for beliefs that know what these share.
 
     Parameters
     ----------
@@ -28,10 +38,18 @@ class WholePatch(Rule):
         Which decides the rounds.
     prepare
         From the features of a survey to those of the policy.
+    order
+        Of squares.
     """
 
-    def __init__(self, policy: COAF, prepare: Callable[[FloatArray], FloatArray]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        policy: COAF,
+        prepare: Callable[[FloatArray], FloatArray],
+        *,
+        order: SquareOrder = "listed",
+    ) -> None:
+        super().__init__(order=order)
         self.policy, self.prepare = policy, prepare
         self._where: dict[str, tuple[Patch, int]] = {}  # by hole: its patch, and its place there
         self._under_way: tuple[Open, Decision] | None = None
@@ -43,21 +61,40 @@ class WholePatch(Rule):
             self.features[patch.name] = self.prepare(survey.features[patch.name])
             self._where |= {hole.name: (patch, i) for i, hole in enumerate(patch.holes)}
 
+    def patch(self, patches: Sequence[Open], left: Left) -> Choice:
+        if not left.returning:
+            return super().patch(patches, left)
+        decisions = [self.decide(one, left) for one in patches]
+        # Where nothing is chosen, what is hoped for is all there is to go by.
+        best = max(
+            range(len(patches)),
+            key=lambda k: (_gain(decisions[k]), decisions[k].estimates.mean()),
+        )
+        return Choice(patches[best].patch.name, f"The best of the {len(patches)} patches left.")
+
     def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         if inside and self._under_way is not None:
             begun, decision = self._under_way
         else:
-            begun, decision = here, self._decide(here, left)
-        wanted = {begun.rest[k]: float(decision.estimates[k]) for k in decision.arms.tolist()}
-        there = [i for i in here.rest if i in wanted]
+            begun, decision = here, self.decide(here, left)
+        hopes = dict(zip(begun.rest, decision.estimates.tolist(), strict=True))
+        chosen = {begun.rest[k] for k in decision.arms.tolist()}
+        there, why = [i for i in here.rest if i in chosen], decision.why
+        if not there and left.returning and self._idle(left):
+            there, why = [i for i in here.rest if i in hopes], "All that was left, as time remains."
         if not there:
             return Choice(None, decision.why, rate=decision.rate)
-        best = max(there, key=lambda i: wanted[i])
+        best = max(there, key=lambda i: hopes[i])
         # What it hopes for decides; what it expects is what an instrument can be judged by.
         expected = float(self.estimates(here.patch)[best])
-        return Choice(here.patch.holes[best].name, decision.why, expected, decision.rate)
+        return Choice(here.patch.holes[best].name, why, expected, decision.rate)
 
-    def _decide(self, here: Open, left: Left) -> Decision:
+    def _idle(self, left: Left) -> bool:
+        """Whether no hole would be chosen in any patch."""
+        return not any(self.decide(one, left).chosen.any() for one in left.patches if one.rest)
+
+    def decide(self, here: Open, left: Left) -> Decision:
+        """The round that a patch is, decided now; its estimates are the optimistic ones."""
         shots = [here.patch.holes[i].shots for i in here.rest]
         return self.policy.decide(
             Round(
@@ -78,13 +115,13 @@ class WholePatch(Rule):
         return found
 
     def moved(self, here: Open, left: Left, rate: float | None) -> None:
-        self._under_way, self._taken = (here, self._decide(here, left)), set()
+        self._under_way, self._taken = (here, self.decide(here, left)), set()
 
     def exposed(self, hole: str) -> None:
         self._taken.add(hole)
 
     def done(self, here: Open, left: Left) -> None:
-        begun, decision = self._under_way or (here, self._decide(here, left))
+        begun, decision = self._under_way or (here, self.decide(here, left))
         names = [begun.patch.holes[i].name for i in begun.rest]
         executed = np.array([name in self._taken for name in names], dtype=np.bool_)
         self.policy.commit(decision, None if (executed == decision.chosen).all() else executed)
@@ -93,29 +130,93 @@ class WholePatch(Rule):
 
     def scored(self, scores: Sequence[Scored]) -> None:
         where = [self._where[score.hole] for score in scores]
-        self.policy.absorb(
-            np.array([self.features[patch.name][i] for patch, i in where]),
-            [score.reward for score in scores],
-            _groups([patch for patch, _ in where]),
-        )
+        with catch_warnings():
+            # Grids that are not as the paper assumes (‖θ‖ ≤ 1) are no news to who compares.
+            simplefilter("ignore", AssumptionWarning)
+            self.policy.absorb(
+                np.array([self.features[patch.name][i] for patch, i in where]),
+                [score.reward for score in scores],
+                _groups([patch for patch, _ in where]),
+            )
+
+
+def _gain(decision: Decision) -> float:
+    """By how much its gap is smaller than that of taking nothing."""
+    return decision.rate * decision.round.floor - decision.gap
 
 
 def _groups(patches: Sequence[Patch]) -> Groups:
     return np.array([[patch.square, patch.name] for patch in patches])
 
 
-def paper_policy(*, scale: float) -> COAF:
-    """Algorithm 1, its confidence set capped at the mean bound; its radius times `scale`."""
-    return COAF.paper(3, within="ellipsoid", scale=scale)
+def paper_pilot(
+    columns: Sequence[str], reward: Reward, *, scale: float = 1.0, order: SquareOrder = ORDER
+) -> WholePatch:
+    """The paper's algorithm for surveys with these columns; its radius times `scale`.
+
+    The paper says nothing of the order of squares: it has that of the rules it is compared with.
+    """
+    policy = paper_policy(scale=scale, columns=columns, bound=_largest(reward))
+    return WholePatch(policy, partial(paper_features, columns=columns), order=order)
+
+
+def paper_policy(
+    *, scale: float, columns: Sequence[str] = ("prediction",), bound: float = 1.0
+) -> COAF:
+    """Algorithm 1 with the printed radius times `scale`; `bound` is the largest mean reward.
+
+    The paper's rewards have means of at most 1 and 1-sub-Gaussian noise. What is rewarded more,
+    as particles are, is the same problem in another unit: ‖θ‖ and noise are bounded by `bound`.
+    With the paper's two features all is as printed; for a prediction alone the confidence set is
+    the ellipsoid capped at the mean bound, as its square needs coefficients beyond the ball.
+    """
+    two = _two(columns)
+    return COAF.paper(
+        2 if two else 3,
+        norm_bound=bound,
+        noise=bound,
+        scale=scale,
+        within="ball" if two else "ellipsoid",
+    )
 
 
 def paper_features(rows: FloatArray, *, columns: Sequence[str]) -> FloatArray:
-    """1, u and u² of u = prediction/10 − 1, with a norm of at most 1 for predictions to 20 Å.
+    """The paper's features of holes, with a norm of at most 1.
 
-    Without a prediction all holes are alike: u is 0.
+    With "ice" and "prediction" these are the paper's two, over √2: the mean pixel value, and the
+    score of a network. Ice is −ln(mean pixel value / vacuum), so exp(−ice) is the mean pixel value
+    with vacuum as 1, which is what `vision.features.paper_features` measures. The score is 3 Å
+    over the resolution that the network predicts: 1 for the best, as a classifier's would be. The
+    paper tells of no constant, so there is none.
+
+    With a prediction alone: 1, u and u² of u = prediction/10 − 1, for predictions to 20 Å, over
+    √3. Without one all holes are alike: u is 0.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 3.0], [0.5, 6.0]])
+    >>> (paper_features(rows, columns=("ice", "prediction")) * np.sqrt(2.0)).round(2)
+    array([[1.  , 1.  ],
+           [0.61, 0.5 ]])
     """
+    names = list(columns)
+    if _two(columns):
+        pixel = np.clip(np.exp(-rows[:, names.index("ice")]), 0.0, 1.0)
+        score = BEST / np.maximum(rows[:, names.index("prediction")], BEST)
+        both: FloatArray = np.column_stack([pixel, score]) / np.sqrt(2.0)
+        return both
     u = np.zeros(len(rows))
-    if "prediction" in columns:
-        u = np.clip(rows[:, list(columns).index("prediction")] / 10.0 - 1.0, -1.0, 1.0)
+    if "prediction" in names:
+        u = np.clip(rows[:, names.index("prediction")] / 10.0 - 1.0, -1.0, 1.0)
     prepared: FloatArray = np.column_stack([np.ones(len(u)), u, u * u]) / np.sqrt(3.0)
     return prepared
+
+
+def _two(columns: Sequence[str]) -> bool:
+    return "ice" in columns and "prediction" in columns
+
+
+def _largest(reward: Reward) -> float:
+    """What the best micrograph is worth on average; 1 where that cannot be told."""
+    best = Score("the best", 0, ctf=BEST, particles=FULL, exposed_at=0.0, arrived_at=0.0)
+    return max(reward(best) or 0.0, 0.0) or 1.0

@@ -10,6 +10,7 @@ import numpy as np
 from coaf.bandit.arrays import number
 from coaf.bandit.policies.explore import check_share
 from coaf.cryoem.pilots.catalogue import OTHERS, check_pilot_name
+from coaf.cryoem.reports.words import Counted, counted, shown
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.collect import EXPLORE, GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
@@ -43,6 +44,7 @@ def run_grids(
     dict
         `policies` by name: `good` in truth, `exposed` and `good_per_hour`, means over grids, and
         `lead`: how much more `policy` collects than this one, paired by grid, with an interval.
+        `counted` says what that is: `good` of a reward in particles is particles.
     """
     check_pilot_name(policy)
     check_share("explore", explore)
@@ -56,7 +58,11 @@ def run_grids(
     lines: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for (name, _, _), line in tasks_on(_one, shared, tasks, workers=workers, dask=dask, told=told):
         lines[name].append(line)
-    good = {name: np.array([line["good"] for line in found]) for name, found in lines.items()}
+    what = counted(reward)
+    good = {
+        name: what.unit * np.array([line["good"] for line in found])
+        for name, found in lines.items()
+    }
     summary = {
         "grids": len(seeds),
         "seeds": [seeds[0], seeds[-1]],
@@ -64,10 +70,11 @@ def run_grids(
         "regime": regime,
         "squares": squares,
         "reward": str(reward),
+        "counted": what.what,
         "policies": {
             name: {
                 "good": mean(good[name]).plain(),
-                "good_per_hour": float(np.mean([line["good_per_hour"] for line in found])),
+                "good_per_hour": what.unit * float(np.mean([x["good_per_hour"] for x in found])),
                 "exposed": float(np.mean([line["exposed"] for line in found])),
                 "lead": None if name == policy else mean(good[policy] - good[name]).plain(),
             }
@@ -76,7 +83,7 @@ def run_grids(
     }
     out.mkdir(parents=True, exist_ok=True)
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    page = _report(summary, policy).write(out / "report.html")
+    page = _report(summary, policy, what).write(out / "report.html")
     return {**summary, "files": [str(page), str(out / "summary.json")]}
 
 
@@ -96,31 +103,32 @@ def _one(shared: dict[str, Any], name: str, seed: int, explore: float) -> dict[s
     return session.line()
 
 
-def _report(summary: dict[str, Any], policy: str) -> Page:
+def _report(summary: dict[str, Any], policy: str, what: Counted) -> Page:
     first, last = summary["seeds"]
     report = Page(
         f"{summary['grids']} simulated grids, {summary['hours']:g} hours each",
         lead=f"Seeds {first} to {last}, {summary['squares']} squares, {summary['regime']} stage. "
-        f"Good is {summary['reward']}; what is counted is the truth, scored or not. Features come "
-        "from the truth and noise: no image is drawn.",
+        f"The reward is {summary['reward']}; {what.what} are counted by the truth, scored or not. "
+        "Features come from the truth and noise: no image is drawn.",
     )
     report.section("Result")
     rows = []
     for name, row in summary["policies"].items():
-        lead = row["lead"] or dict.fromkeys(("value", "low", "high"))
+        lead = row["lead"]
         good = row["good"]
         rows.append(
             [
                 name,
-                good["value"],
-                f"{good['low']:.0f} to {good['high']:.0f}",
-                row["good_per_hour"],
-                row["exposed"],
-                lead["value"],
-                "" if lead["low"] is None else f"{lead['low']:+.0f} to {lead['high']:+.0f}",
+                shown(good["value"]),
+                f"{shown(good['low'])} to {shown(good['high'])}",
+                shown(row["good_per_hour"]),
+                round(row["exposed"]),
+                "" if lead is None else shown(lead["value"]),
+                "" if lead is None else f"{shown(lead['low'])} to {shown(lead['high'])}",
             ]
         )
-    heads = ["pilot", "good", "95 %", "per hour", "exposed", f"lead of {policy}", "95 %"]
+    heads = [*("pilot", what.short, "95 %", what.per_hour, "holes exposed")]
+    heads += [f"lead of {policy}", "95 %"]
     report.table(heads, rows, caption="Means over grids; leads are paired by grid.")
     report.footer(f"coaf {__version__}.")
     return report
