@@ -76,6 +76,9 @@ class CoafPilot:
             rate, opens = self.policy.rate, left.timing.square
             if not squares:
                 return Choice(None, "No square is left to open.", rate=rate)
+            if self.policy.blind:
+                # Who knows nothing of holes knows nothing of squares: as who takes all.
+                return Choice(squares[0].name, "The next in order: no score tells yet.", rate=rate)
             rows = [
                 (self._atlas[name], self._worth(held, left.timing, rate))
                 for name, held in self._patches.items()
