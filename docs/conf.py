@@ -35,6 +35,7 @@ exclude_patterns = [
     "retell_results.md",
     "movielens_results.md",
     "beliefs_results.md",
+    "guard_results.md",
     "replay_results.md",
     "simulator_results.md",
     "simulator_ranking.md",
