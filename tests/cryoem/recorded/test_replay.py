@@ -265,7 +265,6 @@ def test_columns_may_be_chosen(folder: Path, recording: Recording) -> None:
         replay(folder, columns=[], policies=["fixed-cut"], **settings)
 
 
-@pytest.mark.filterwarnings("ignore::coaf.AssumptionWarning")  # the paper's bounds are those of 0/1
 def test_any_recording_can_be_played(tmp_path: Path) -> None:
     """Holes of three shots, some column of the simulator's, and particles."""
     held = record(Simulator(4, squares=3, pixels=False, shots=3))
