@@ -162,9 +162,11 @@ def worth_of(
 def fitting(round: Round, means: Callable[[], FloatArray], seconds: float) -> Round | None:
     """As much of a round as its set-up leaves time for, the best arms first; None if no arm is."""
     latency = arm_by_arm(round.latency)
-    each, setup = np.broadcast_to(latency.each, round.n), latency.setup
-    if each.sum() <= seconds - setup:
+    each, setup = latency.each, latency.setup
+    whole = each * round.n if isinstance(each, float) else each.sum()
+    if whole <= seconds - setup:
         return round
+    each = np.broadcast_to(each, round.n)
     by = np.argsort(-means(), kind="stable")
     arms = np.sort(by[np.cumsum(each[by]) <= seconds - setup])
     if not len(arms):

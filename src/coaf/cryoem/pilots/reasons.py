@@ -221,7 +221,7 @@ def no_patch(unit: Unit, patches: int, gain: float) -> str:
 
 
 FIRST_SQUARE = (
-    "The first square: nothing is known yet, so it is the one that looks most usual on the atlas."
+    "The first square: nothing is known yet, so it is the one that lets most light through."
 )
 
 

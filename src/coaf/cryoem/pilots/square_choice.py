@@ -7,7 +7,7 @@ import numpy as np
 from coaf.bandit.actions import AtMost
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.nested import Nested
-from coaf.bandit.index import Upper
+from coaf.bandit.index import Mean
 from coaf.bandit.latency import Additive
 from coaf.bandit.policies.coaf import COAF
 from coaf.bandit.problem import Round
@@ -15,10 +15,14 @@ from coaf.bandit.rates.rate import Fixed
 from coaf.cryoem.grid import Square
 from coaf.cryoem.pilot import Choice
 from coaf.cryoem.pilots import reasons
+from coaf.cryoem.vision.square_features import SQUARE_FEATURES
 
-# How far the worth of squares, in good micrographs, may differ from what the atlas makes expected.
-_SPREAD = 3.0
-_WIDTH = 1.0  # deviations of optimism: there are few squares, and each tells much
+# What squares are worth, in units of what the time to open one is: by what a rate is, 1 on average.
+# By how much a deviation of each of the atlas' features (`SQUARE_FEATURES`) changes that, and how
+# far this may be off: bright and wide squares are the better ones, but not on every grid.
+_EXPECTED = (0.6, 0.0, 0.6, 0.0)
+_DOUBT, _LEVEL = 0.8, 2.0  # of each feature, and of the average
+_SPREAD = 1.5  # of squares that look alike
 
 
 class SquareChoice:
@@ -26,7 +30,10 @@ class SquareChoice:
 
     What a square is worth is what its patches were worth beyond their time when it was opened,
     under today's belief and today's rate; the atlas' features are learned against that anew for
-    each choice, as both have moved since. Reasons are given in `unit`.
+    each choice, as both have moved since. Until then the brightest and widest come first, as a
+    careful person would have it. Means decide, without optimism: one looks at what is opened
+    anyway, and hope for squares that look unusual costs more than it finds. Reasons are given in
+    `unit`.
     """
 
     def __init__(self, unit: reasons.Unit = reasons.MICROGRAPHS) -> None:
@@ -61,19 +68,17 @@ class SquareChoice:
         rate, seconds
             What a second is worth, and how long opening takes.
         """
-        if not opened:
-            # Nothing is known of what squares hold: the middle one is the least unusual.
-            bright = np.array([sum(s.features) for s in squares])
-            middle = int(np.argsort(bright, kind="stable")[len(squares) // 2])
-            return Choice(squares[middle].name, reasons.FIRST_SQUARE)
-        policy = self._policy(squares, opened, rate)
-        X = np.array([s.features for s in squares], dtype=np.float64).reshape(len(squares), -1)
-        arms = X if X.shape[1] else np.zeros((len(squares), 1))
-        decision = policy.decide(
-            Round(self._scaled(arms), Additive(1e-6, seconds), AtMost(1), key="squares")
-        )
+        looks = _looks([square for square, _ in opened], squares)
+        before, ahead = looks[: len(opened)], looks[len(opened) :]
+        belief = _belief(looks.shape[1], rate * seconds)
+        policy = COAF(belief=belief, index=Mean(), rate=Fixed(rate))
+        if opened:
+            policy.refit(before, [worth for _, worth in opened])
+        decision = policy.decide(Round(ahead, Additive(1e-6, seconds), AtMost(1), key="squares"))
         by = np.argsort(-decision.estimates, kind="stable")
         self.ranking = [(squares[i].name, float(decision.estimates[i])) for i in by]
+        if not opened:
+            return Choice(self.ranking[0][0], reasons.FIRST_SQUARE, rate=rate)
         if not decision.chosen.any():
             why = reasons.no_square(self.unit, self.ranking[0][1], rate, seconds)
             return Choice(None, why, rate=rate)
@@ -82,27 +87,26 @@ class SquareChoice:
         why = reasons.square(self.unit, len(squares), gain, rate, seconds)
         return Choice(squares[best].name, why, estimate=gain, rate=rate)
 
-    def _policy(
-        self, squares: Sequence[Square], opened: Sequence[tuple[Square, float]], rate: float
-    ) -> COAF:
-        X = np.array([s.features for s, _ in opened], dtype=np.float64).reshape(len(opened), -1)
-        every = np.array([s.features for s in squares], dtype=np.float64).reshape(len(squares), -1)
-        if X.shape[1] == 0:
-            X, every = np.zeros((len(opened), 1)), np.zeros((len(squares), 1))
-        both = np.vstack([X, every])
-        self._middle, self._spread = both.mean(axis=0), both.std(axis=0) + 1e-9
-        belief = Nested(
-            X.shape[1],
-            family="gaussian",
-            effects=(),
-            noise=_SPREAD,
-            scale=(*[_SPREAD / 2.0] * X.shape[1], 3.0 * _SPREAD),
-            width=_WIDTH,
-        )
-        policy = COAF(belief=belief, index=Upper(), rate=Fixed(rate))
-        policy.refit(self._scaled(X), [worth for _, worth in opened])
-        return policy
 
-    def _scaled(self, X: FloatArray) -> FloatArray:
-        scaled: FloatArray = (X - self._middle) / self._spread
-        return scaled
+def _looks(opened: Sequence[Square], others: Sequence[Square]) -> FloatArray:
+    """What the atlas shows of squares, in deviations from all of them; a row each."""
+    rows = [square.features for square in (*opened, *others)]
+    if not rows[0]:
+        return np.zeros((len(rows), 1))
+    X = np.array(rows, dtype=np.float64)
+    scaled: FloatArray = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
+    return scaled
+
+
+def _belief(columns: int, cost: float) -> Nested:
+    """What is expected of squares before any was opened, where opening one costs so much."""
+    unit = max(cost, 1e-9)
+    known = _EXPECTED if columns == len(SQUARE_FEATURES) else (0.0,) * columns
+    return Nested(
+        columns,
+        family="gaussian",
+        effects=(),
+        noise=unit * _SPREAD,
+        centre=tuple(unit * each for each in (*known, 1.0)),
+        scale=tuple(unit * each for each in (*[_DOUBT] * columns, _LEVEL)),
+    )

@@ -22,6 +22,18 @@ def paths_of(groups: Groups | None, n: int) -> list[Path]:
     return [tuple(row) for row in rows.tolist()]
 
 
+def _runs(groups: Groups | None, n: int) -> tuple[Groups | None, IntArray]:
+    """The first labels of each run of equal ones, and which run each of `n` rows is in.
+
+    Arms come patch by patch, so that few labels need to be looked at one by one.
+    """
+    if groups is None or n == 0:
+        return None, np.zeros(n, dtype=np.int64)
+    labels = check_groups(groups, n).reshape(n, -1)
+    starts = np.append(True, (labels[1:] != labels[:-1]).any(axis=1))
+    return labels[starts], np.cumsum(starts) - 1
+
+
 @dataclass(frozen=True)
 class Seats:
     """Where arms sit in the tree.
@@ -138,7 +150,8 @@ class GroupTree:
 
     def seats(self, groups: Groups | None, n: int) -> Seats:
         """Where `n` arms sit; those without labels share a group that was never seen."""
-        paths = paths_of(groups, n)
+        heads, run = _runs(groups, n)
+        paths = paths_of(heads, int(run[-1]) + 1 if n else 0)
         distinct = {path: i for i, path in enumerate(dict.fromkeys(paths))}
         keys = [self.keys(path) for path in distinct]
         order: dict[tuple[int, Key], int] = {}
@@ -151,7 +164,7 @@ class GroupTree:
         return Seats(
             np.array(nodes, dtype=np.int64).reshape(shape),
             np.array(shared, dtype=np.int64).reshape(shape),
-            np.array([distinct[path] for path in paths], dtype=np.int64),
+            np.array([distinct[path] for path in paths], dtype=np.int64)[run],
         )
 
     def totals(self, effects: Sequence[FloatArray]) -> FloatArray:
