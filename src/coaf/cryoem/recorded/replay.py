@@ -58,6 +58,7 @@ def play(
     delay: Delay = "none",
     seed: int = 0,
     hours: float | None = None,
+    ahead: bool = False,
 ) -> Pass:
     """One pass over a recording by the engine of a session.
 
@@ -78,8 +79,12 @@ def play(
         When scores arrive, as in `Feedback`.
     hours
         The time there is; without any, all patches are shown, or all that is wanted is taken.
+    ahead
+        Whether who is free to choose knows all holes from the start, and opens no square.
     """
-    microscope = RecordedMicroscope(recording, seconds=seconds, delay=delay, seed=seed)
+    microscope = RecordedMicroscope(
+        recording, seconds=seconds, delay=delay, seed=seed, ahead=ahead and order is None
+    )
     settings = Settings(
         pilot=pilot if isinstance(pilot, str) else "",
         reward=str(reward),
@@ -93,7 +98,7 @@ def play(
     driver = Driver(microscope, engine)
     driver.start(settings)
     if order is None:
-        driver.run()
+        driver.run(ahead=[microscope.peek(s.name) for s in microscope.squares() if ahead])
     needed = sum(microscope.seconds[:3])  # to look at a patch, and take one hole of it
     for patch in order or ():
         if hours is not None and driver.time + needed > hours * HOUR:
