@@ -36,7 +36,6 @@ class Switching:
 
     def __init__(self, squares: Sequence[Square], here: Square | None, timing: Timing) -> None:
         ways = {square: switches(here, square) for square in squares}
-        self.levels = np.array([len(ways[square]) for square in squares], dtype=np.int64)
         self.seconds = np.array([timing.switch(here, square) for square in squares])
         self.setups: list[Setups] = []
         if not any(getattr(timing, level) > 0.0 for level in SWITCHES):
@@ -57,7 +56,8 @@ class Switching:
         """The patch to go to, and whether it pays together with what shares its way.
 
         What pays without a switch comes first: after leaving, the way would be paid again. Of
-        others, the nearest first, and then those of the best tile, its best square, its best patch.
+        others, the nearest first, then those of the best tile, its best square, its best patch, and
+        of equals the first.
 
         Parameters
         ----------
@@ -73,5 +73,6 @@ class Switching:
             at = shared.of[at]
             ranks.append(together(rate)[0][at])
             pays = pays & (ranks[-1] > 0.0)
-        best = int(np.lexsort((*ranks, -self.levels, pays))[-1])
+        keys = [key[::-1] for key in (*ranks, -self.seconds, pays)]
+        best = len(worth) - 1 - int(np.lexsort(keys)[-1])  # the first of equals
         return best, bool(pays[best])

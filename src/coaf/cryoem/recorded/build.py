@@ -70,6 +70,7 @@ def from_rows(
     columns = [column for column, told in described.items() if told.role != "before"]
     width = sum(told.role == "before" for told in described.values())
     firsts = [patch[0] for patch in members.values()]
+    tiled = any(row.tile for row in firsts)
     return Recording(
         name,
         tuple(row.hole for row in rows),
@@ -93,7 +94,7 @@ def from_rows(
         seconds,
         dict(provenance or {}),
         files,
-        tuple(row.tile or row.grid for row in firsts),
+        tuple(row.tile or row.grid for row in firsts if tiled),
     )
 
 

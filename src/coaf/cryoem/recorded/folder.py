@@ -90,8 +90,8 @@ def _hole_rows(sheet: Sheet, columns: Sequence[str], name: str) -> list[HoleRow]
         hole, patch = line.name("hole"), line.name("patch")
         # A level that is not there is one of its kind, called as what it lies in.
         grid = line.name("grid") if "grid" in sheet.columns else name
-        tile = line.name("tile") if "tile" in sheet.columns else grid
-        square = line.name("square") if "square" in sheet.columns else tile
+        tile = line.name("tile") if "tile" in sheet.columns else ""
+        square = line.name("square") if "square" in sheet.columns else tile or grid
         if hole in rows:
             raise RecordingError(f"{line.where('hole')}: hole {hole!r} is there a second time")
         tiled = [("square", square, "tile", tile), ("tile", tile, "grid", grid)]
@@ -193,7 +193,7 @@ def _holes_text(held: Recording) -> str:
         "square": [held.squares[p] for p in patch],
         "grid": [held.grids[p] for p in patch],
     }
-    if held.tiles != held.grids:
+    if held.tiles:
         columns["tile"] = [held.tiles[p] for p in patch]
     if not np.isnan([held.x, held.y]).all():
         columns |= {"x": _cells(held.x), "y": _cells(held.y)}

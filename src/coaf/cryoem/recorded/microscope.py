@@ -93,7 +93,9 @@ class RecordedMicroscope:
         """The squares of the recording; no atlas was kept."""
         held = self.recording
         of = np.array(held.squares)[held.patch]
-        lies_in = dict(zip(held.squares, zip(held.tiles, held.grids, strict=True), strict=True))
+        lies_in = dict(
+            zip(held.squares, zip(held.tiles or held.grids, held.grids, strict=True), strict=True)
+        )
         return [
             Square(
                 name,

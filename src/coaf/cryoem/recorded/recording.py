@@ -92,7 +92,7 @@ class Recording:
     files
         What was read.
     tiles
-        Names of the tiles of the atlas that the patches lie in; a grid is one unless given.
+        Names of the tiles of the atlas that the patches lie in; without any, a grid is one tile.
     """
 
     name: str
@@ -113,7 +113,6 @@ class Recording:
 
     def __post_init__(self) -> None:
         check_name("the name of the recording", self.name)
-        object.__setattr__(self, "tiles", self.tiles or self.grids)
         try:
             object.__setattr__(self, "seconds", Seconds(*self.seconds).checked())
         except ValueError as error:
@@ -223,7 +222,7 @@ class Recording:
             patches=tuple(self.patches[p] for p in patches),
             squares=tuple(self.squares[p] for p in patches),
             grids=tuple(self.grids[p] for p in patches),
-            tiles=tuple(self.tiles[p] for p in patches),
+            tiles=tuple(self.tiles[p] for p in patches if self.tiles),
             x=self.x[holes],
             y=self.y[holes],
             known=self.known[holes],
@@ -249,12 +248,12 @@ class Recording:
         _check_names("hole", self.holes)
         _check_names("patch", self.patches)
         levels = (
-            *map(len, (self.patches, self.squares, self.tiles, self.grids)),
+            *map(len, (self.patches, self.squares, self.grids)),
             len(self.starts) - 1,
         )
         if len(set(levels)) > 1:
             raise RecordingError(
-                f"recording {self.name!r} has patches, squares, tiles, grids and starts for "
+                f"recording {self.name!r} has patches, squares, grids and starts for "
                 f"{levels} patches; each is one entry a patch, and starts one more"
             )
         starts = np.array(self.starts, dtype=np.int64)
@@ -264,8 +263,14 @@ class Recording:
             )
         object.__setattr__(self, "starts", locked(starts))
         self._check_inside("square", self.squares, "grid", self.grids)
-        self._check_inside("square", self.squares, "tile", self.tiles)
-        self._check_inside("tile", self.tiles, "grid", self.grids)
+        if self.tiles:
+            if len(self.tiles) != len(self.patches):
+                raise RecordingError(
+                    f"recording {self.name!r} has {len(self.tiles)} tiles for {len(self.patches)} "
+                    "patches; each is one entry a patch"
+                )
+            self._check_inside("square", self.squares, "tile", self.tiles)
+            self._check_inside("tile", self.tiles, "grid", self.grids)
         for name in ("x", "y"):
             self._settle(name, getattr(self, name), (len(self.holes),))
         for key, text in self.provenance.items():
