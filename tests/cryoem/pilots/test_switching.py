@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from coaf.bandit.rates.price import Setups, bundled, price
+from coaf.bandit.rates.price import Setups, Worth, bundled, price
 from coaf.cryoem.grid import Square
 from coaf.cryoem.pilots.switching import Switching
 from coaf.cryoem.timing import FAST, SWITCHES, LearnedTiming, Timing, switches
@@ -66,7 +66,7 @@ def test_bundles_are_the_best_of_all_subsets() -> None:
         def leaves(at: float, gain: np.ndarray = gain) -> tuple[np.ndarray, np.ndarray]:
             return gain - 60.0 * at, np.full(7, 60.0)
 
-        tree = leaves
+        tree: Worth = leaves
         for shared in way.setups:
             tree = bundled(tree, shared)
         found = np.maximum(tree(rate)[0], 0.0).sum()
