@@ -36,6 +36,7 @@ exclude_patterns = [
     "movielens_results.md",
     "beliefs_results.md",
     "guard_results.md",
+    "free_results.md",
     "replay_results.md",
     "simulator_results.md",
     "simulator_ranking.md",

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coaf.cryoem.timing import FAST, LEVELS, MAINTENANCE, SLOW, LearnedTiming, Timing, steady
+from coaf.cryoem.timing import (
+    FAST,
+    LEVELS,
+    MAINTENANCE,
+    SLOW,
+    SWITCHES,
+    LearnedTiming,
+    Timing,
+    steady,
+)
 
 
 def test_presets_are_the_papers_and_the_recorded_grids() -> None:
@@ -156,7 +165,9 @@ def test_what_took_together_must_be_seconds_of_levels() -> None:
         learned.learn_together(("move", "walk"), 10.0)
     with pytest.raises(ValueError, match="seconds of move and focus is -1"):
         learned.learn_together(("move", "focus"), -1.0)
-    assert learned.counts == dict.fromkeys(LEVELS, 0), "what is refused changes nothing"
+    assert learned.counts == dict.fromkeys((*LEVELS, *SWITCHES), 0), (
+        "what is refused changes nothing"
+    )
 
 
 @given(st.lists(st.floats(1.0, 100.0), min_size=1, max_size=60))

@@ -25,6 +25,12 @@ def _seconds(text: str, *, least: str = "low") -> Any:
     return number(told, metavar="S", **{least: 0, "high": DAY})
 
 
+class Environment(StrEnum):
+    """What others have published results in."""
+
+    cryorl = "cryorl"
+
+
 class Order(StrEnum):
     """How patches come."""
 
@@ -51,9 +57,22 @@ def replay(
         Path | None,
         _file("Their truth (name, x, y, CTFMaxRes, confidence), where there are more."),
     ] = None,
+    environment: Annotated[
+        Environment | None,
+        typer.Option(
+            help="A published setting: cryorl knows all holes ahead, and pilots are free to choose "
+            "for 8 hours, with its times and good below 6 angstroms."
+        ),
+    ] = None,
     good_below: Annotated[
-        float, number("Good is a CTF fit below so many angstroms", metavar="X", above=0, high=1000)
-    ] = 3.8,
+        float | None,
+        number(
+            "Good is a CTF fit below so many angstroms; 3.8 unless given",
+            metavar="X",
+            above=0,
+            high=1000,
+        ),
+    ] = None,
     reward: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Any other reward, as 'particles/100' or 'ctf 3..8'."),
@@ -72,16 +91,16 @@ def replay(
         typer.Option(
             metavar="NAME",
             help="Again for each: coaf, coaf-tuned, coaf-paper, take-all, window, fixed-cut, "
-            "cut-and-count, score-order, microscopist.",
+            "cut-and-count, score-order, microscopist, patch-order.",
         ),
     ] = None,
     order: Annotated[
-        Order,
+        Order | None,
         typer.Option(
             help="random: each patch is shown once; recorded: likewise, as they were collected; "
-            "free: pilots choose where to go."
+            "free: pilots choose where to go. Random unless given.",
         ),
-    ] = Order.random,
+    ] = None,
     orders: Annotated[int, number("Random orders of the patches", low=1, high=1_000_000)] = 100,
     hours: Annotated[
         float | None,
@@ -119,11 +138,12 @@ def replay(
             folder,
             holes=holes,
             truth=truth,
+            environment=None if environment is None else environment.value,
             good_below=good_below,
             reward=None if reward is None else parse_reward(reward),
             columns=[] if no_columns else column or None,
             policies=tuple(policy or ("coaf", "take-all")),
-            order=order.value,
+            order=None if order is None else order.value,
             orders=orders,
             hours=hours,
             seed=seed,
@@ -144,7 +164,8 @@ def replay(
     rows = [_row(name, found) for name, found in result["policies"].items()]
     yardsticks = [_yardstick(name, value) for name, value in result["yardsticks"].items()]
     many = f"{data['orders']} orders" if data["order"] == "random" else f"{data['order']} order"
-    wanted = f"good below {good_below:g} Å" if reward is None else data["reward"]
+    told = data["reward"]
+    wanted = f"good below {told.removeprefix('ctf<')} Å" if reward is None else told
     show(f"{data['name']}: {many}, {wanted}", headings, rows, below=yardsticks)
     if data["not_played"]:
         say(f"{data['not_played']} holes were not played: never exposed, or numbers are missing.")

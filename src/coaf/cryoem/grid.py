@@ -84,6 +84,8 @@ class Square:
         Its side, in µm.
     features
         What the atlas tells of it (`vision.square_features`).
+    tile, grid
+        What it lies in, where there are several: the coarser image, and the grid.
     """
 
     name: str
@@ -91,6 +93,8 @@ class Square:
     y: float
     size: float = 60.0
     features: tuple[float, ...] = ()
+    tile: str = ""
+    grid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class Left:
         Whether no square is opened any more, and what was left behind is looked at again.
     blindly
         Whether scores come only after all that is being planned was taken.
+    at
+        The square that the stage is in; None if nobody knows.
     """
 
     seconds: float
@@ -83,6 +85,7 @@ class Left:
     patches: tuple[Open, ...] = ()
     returning: bool = False
     blindly: bool = False
+    at: Square | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,20 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Setup
 from coaf.bandit.state import entry, seal, unseal
+from coaf.cryoem.grid import Square
 
 HOUR = 3600.0  # seconds
 
 LEVELS = ("stage", "height", "image", "move", "focus", "expose", "shot")
+SWITCHES = ("to_square", "to_tile", "to_grid")  # from the inside out
+_LEARNED = (*LEVELS, *SWITCHES)
 # What spends time and says nothing of how long the next move takes.
 MAINTENANCE = ("dewar", "filter", "dark", "emitter")
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds, on three levels: square, patch and shot.
+    """Seconds, on three levels: square, patch and shot; and between what squares lie in.
 
     Parameters
     ----------
@@ -33,6 +36,9 @@ class Timing:
         How many patches share the survey of a square, as a rule.
     overhead
         What deciding about a patch takes where its square is open already.
+    to_square, to_tile, to_grid
+        Switching, beyond entering: to a patch of another square than the stage is in, and beyond
+        that of another tile, and of another grid. Opening a square has its own way there.
 
     Examples
     --------
@@ -49,6 +55,9 @@ class Timing:
     shot: float = 4.0
     patches: float = 7.0
     overhead: float = 1.0
+    to_square: float = 0.0
+    to_tile: float = 0.0
+    to_grid: float = 0.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -83,6 +92,18 @@ class Timing:
     def enter(self) -> float:
         """To be ready at a patch."""
         return round(self.move + self.focus, 9)
+
+    def switch(self, here: Square | None, there: Square) -> float:
+        """To go to another square, beyond entering its patch; the whole way from nowhere.
+
+        Examples
+        --------
+        >>> timing = Timing.constant(10.0, 60.0, 60.0, to_square=240.0, to_tile=120.0)
+        >>> a, b, c = (Square(n, 0.0, 0.0, tile=t) for n, t in [("a", "1"), ("b", "1"), ("c", "2")])
+        >>> timing.switch(a, a), timing.switch(a, b), timing.switch(a, c)
+        (0.0, 240.0, 360.0)
+        """
+        return float(sum(getattr(self, level) for level in switches(here, there)))
 
     def hole(self, shots: int = 1) -> float:
         """To take all shots of a hole."""
@@ -131,6 +152,7 @@ class Timing:
             **{level: mean for level, (mean, _) in chosen.items()},
             patches=prior.patches if prior else 7.0,
             overhead=prior.overhead if prior else 1.0,
+            **{level: getattr(prior, level) for level in SWITCHES if prior},
         )
         counts = {level: len(held[level]) for level in LEVELS}
         left_out = {level: out for level, (_, out) in chosen.items() if out}
@@ -157,10 +179,19 @@ class LogTiming:
     maintenance: int
 
 
-def _check_level(level: str, where: str) -> None:
-    if level not in LEVELS:
+def switches(here: Square | None, there: Square) -> tuple[str, ...]:
+    """Which switches lie between two squares: all of them if nobody knows where one is."""
+    if here is None or here.grid != there.grid:
+        return SWITCHES
+    if here.tile != there.tile:
+        return SWITCHES[:2]
+    return SWITCHES[:1] if here.name != there.name else ()
+
+
+def _check_level(level: str, where: str, levels: Sequence[str] = LEVELS) -> None:
+    if level not in levels:
         raise ValueError(
-            f"{where}: {level!r} is no level; there are {', '.join((*LEVELS, *MAINTENANCE))}"
+            f"{where}: {level!r} is no level; there are {', '.join((*levels, *MAINTENANCE))}"
         )
 
 
@@ -218,17 +249,17 @@ class LearnedTiming:
         self.weight = number("weight", weight, above=0.0)
         self.memory = number("memory", memory, low=1.0)
         self.reach = number("reach", reach, above=0.0)
-        self.means = {level: float(getattr(prior, level)) for level in LEVELS}
-        self.weights = dict.fromkeys(LEVELS, self.weight)
-        self.counts = dict.fromkeys(LEVELS, 0)
-        self.clipped = dict.fromkeys(LEVELS, 0)
+        self.means = {level: float(getattr(prior, level)) for level in _LEARNED}
+        self.weights = dict.fromkeys(_LEARNED, self.weight)
+        self.counts = dict.fromkeys(_LEARNED, 0)
+        self.clipped = dict.fromkeys(_LEARNED, 0)
 
     def learn(self, level: str, seconds: float) -> None:
         """Take in a measurement. Maintenance is checked, and otherwise passed over."""
         seconds = number(f"seconds of {level}", seconds, low=0.0)
         if level in MAINTENANCE:
             return
-        _check_level(level, "learn")
+        _check_level(level, "learn", _LEARNED)
         mean = self.means[level]
         # A prior of 0 gives no scale, so the first measurement is taken as it is.
         far = self.reach * mean if mean > 0.0 else seconds
@@ -251,7 +282,7 @@ class LearnedTiming:
         (15.0, 0.0, 45.0)
         """
         for level in levels:
-            _check_level(level, "learn_together")
+            _check_level(level, "learn_together", _LEARNED)
         seconds = number(f"seconds of {' and '.join(levels)}", seconds, low=0.0)
         expected = [self.means[level] for level in levels]
         whole = sum(expected)

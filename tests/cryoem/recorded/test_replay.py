@@ -269,7 +269,7 @@ def test_any_recording_can_be_played(tmp_path: Path) -> None:
     """Holes of three shots, some column of the simulator's, and particles."""
     held = record(Simulator(4, squares=3, pixels=False, shots=3))
     folder = write_recording(held, tmp_path)
-    told = ("fixed-cut", "cut-and-count", "score-order")  # these need a prediction
+    told = ("fixed-cut", "cut-and-count", "score-order", "patch-order")  # need a prediction
     names = [name for name in PLAYED if name not in told]
     settings: dict[str, Any] = {"orders": 1, "workers": 1, "reward": Particles(failed="bad")}
     found = replay(folder, policies=names, columns=["ice", "edge"], **settings)

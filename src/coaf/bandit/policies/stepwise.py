@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from math import inf, isinf
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from coaf.bandit.policies.policy import Policy
 from coaf.bandit.policies.stopping import Shared, Stopping
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.memory_root import load_round, save_round
-from coaf.bandit.rates.price import Worth, fitting, price
+from coaf.bandit.rates.price import Setups, Worth, bundled, fitting, price
 from coaf.bandit.select import Selection
 from coaf.bandit.state import entry
 
@@ -52,6 +52,13 @@ def _labels_of(rounds: list[Round], *, anew: bool) -> Groups | None:
         kind = joined.dtype
         joined[:, -1] = "\x01" if kind.kind == "U" else np.iinfo(kind).max
     return joined
+
+
+def _beside(shared: Setups, more: int) -> Setups:
+    """The same with further prospects that need no set-up."""
+    of, seconds = shared
+    new = len(seconds) + np.arange(more)
+    return Setups(np.append(of, new), np.append(seconds, np.zeros(more)))
 
 
 class Stepwise(Policy):
@@ -121,10 +128,16 @@ class Stepwise(Policy):
         self._visit: tuple[int | str, float, bool] | None = None
         self._seconds, self._rounds = inf, inf
         self._again: list[Round] = []
+        self._setups: list[Setups] = []
         self._told = False  # whether `remain` was called since the last entry
 
     def remain(
-        self, *, seconds: float = inf, rounds: float = inf, again: Iterable[Round] = ()
+        self,
+        *,
+        seconds: float = inf,
+        rounds: float = inf,
+        again: Iterable[Round] = (),
+        setups: Iterable[Setups] = (),
     ) -> None:
         """Say how things stand before an entry round is decided.
 
@@ -139,23 +152,25 @@ class Stepwise(Policy):
             How many rounds are not opened yet, not counting the one that is decided next.
         again
             Rounds that were left and can be returned to, with the latency of returning.
+        setups
+            What those share beyond that, from the inside out: a square that must be gone to for
+            any of its patches, and a tile for any of its squares.
         """
         self._seconds = inf if isinf(seconds) else number("seconds", seconds, low=0.0)
         self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
         self._again = [_checked(r) for r in again]
+        self._setups = list(setups)
         self._told = True
 
     @contextmanager
-    def remaining(
-        self, *, seconds: float = inf, rounds: float = inf, again: Iterable[Round] = ()
-    ) -> Iterator[None]:
+    def remaining(self, **left: Any) -> Iterator[None]:
         """As `remain`, for as long as a with statement lasts."""
-        before = self._seconds, self._rounds, self._again, self._told
-        self.remain(seconds=seconds, rounds=rounds, again=again)
+        before = self._seconds, self._rounds, self._again, self._setups, self._told
+        self.remain(**left)
         try:
             yield
         finally:
-            self._seconds, self._rounds, self._again, self._told = before
+            self._seconds, self._rounds, self._again, self._setups, self._told = before
 
     def visit(self, name: int | str, rate: float) -> None:
         """Say that a visit is under way which nobody committed, and what a second is worth there.
@@ -189,17 +204,25 @@ class Stepwise(Policy):
         parts = np.concatenate([np.ones(r.n) if r.parts is None else r.parts for r in rounds])
         return Stopping(self.belief, features, labels, each, counts, lag=self.lag, parts=parts)
 
-    def worth(self, rounds: Sequence[Round], rate: float, *, anew: bool = True) -> FloatArray:
+    def worth(
+        self,
+        rounds: Sequence[Round],
+        rate: float,
+        *,
+        anew: bool = True,
+        before: FloatArray | float = 0.0,
+    ) -> FloatArray:
         """What entering each round would bring beyond what its time is worth at this rate.
 
         What a round takes whatever is chosen does not count. `anew`: as if the innermost groups
         had never been seen, and with time enough; else what does not fit in the time left counts
-        for nothing. Negative where it does not pay.
+        for nothing, where set-ups that rounds share take the seconds `before` from it. Negative
+        where it does not pay.
         """
         if not rounds:
             return np.zeros(0)
         checked = [_checked(r) for r in rounds]
-        part, fits = (checked, True) if anew else self._within(checked)
+        part, fits = (checked, True) if anew else self._within(checked, before)
         try:
             values = np.where(fits, self._table(part, anew=anew).worth(rate)[0], 0.0)
         except Exception as error:
@@ -211,12 +234,18 @@ class Stepwise(Policy):
             )
         return values - rate * np.array([arm_by_arm(r.latency).setup for r in rounds])
 
-    def _within(self, rounds: list[Round]) -> tuple[list[Round], BoolArray]:
+    def _within(
+        self, rounds: list[Round], before: FloatArray | float = 0.0
+    ) -> tuple[list[Round], BoolArray]:
         """What fits of each round in the time left, and of which rounds anything does."""
         if isinf(self._seconds) or self.belief is None:
             return rounds, np.ones(len(rounds), dtype=np.bool_)
         mean = self.belief.mean
-        part = [fitting(r, partial(mean, r.features, r.groups), self._seconds) for r in rounds]
+        left = np.broadcast_to(self._seconds - before, len(rounds)).tolist()
+        part = [
+            fitting(r, partial(mean, r.features, r.groups), seconds)
+            for r, seconds in zip(rounds, left, strict=True)
+        ]
         fits = np.array([p is not None for p in part], dtype=np.bool_)
         return [r if p is None else p for r, p in zip(rounds, part, strict=True)], fits
 
@@ -230,12 +259,28 @@ class Stepwise(Policy):
         weights = np.repeat([stays, 1.0], [len(self.expected), len(met)])
         return self._worth([*self.expected, *met], anew=True, weights=weights / weights.mean())
 
+    def _open(self, here: list[Round]) -> Worth | None:
+        """What is open is worth: the rounds to return to, in their bundles, and the one here."""
+        rounds = [*self._again, *here]
+        before, at = np.zeros(len(rounds)), np.arange(len(rounds))
+        setups = [_beside(shared, len(here)) for shared in self._setups]
+        for of, seconds in setups:
+            at = of[at]
+            before += seconds[at]
+        worth = self._worth(rounds, anew=False, before=before)
+        return None if worth is None else reduce(bundled, setups, worth)
+
     def _worth(
-        self, rounds: list[Round], *, anew: bool, weights: FloatArray | float = 1.0
+        self,
+        rounds: list[Round],
+        *,
+        anew: bool,
+        weights: FloatArray | float = 1.0,
+        before: FloatArray | float = 0.0,
     ) -> Worth | None:
         if not rounds:
             return None
-        rounds, fits = self._within(rounds)
+        rounds, fits = self._within(rounds, before)
         table = self._table(rounds, anew=anew)
         base = np.array([r.floor if anew else 0.0 for r in rounds])
         setup = np.array([arm_by_arm(r.latency).setup for r in rounds])
@@ -267,8 +312,12 @@ class Stepwise(Policy):
             usual = price(seconds=0.0, typical=typical)
             if isinf(self._seconds) or isinf(self._rounds):
                 return usual
-            open_ = self._worth([*self._again, *here], anew=False)
-            found = price(seconds=self._seconds, open=open_, typical=typical, rounds=self._rounds)
+            found = price(
+                seconds=self._seconds,
+                open=self._open(here),
+                typical=typical,
+                rounds=self._rounds,
+            )
             # What only just pays is taken: the time has no better use. The price does not rise:
             # that a few good rounds fill the time is often an error of their estimates.
             return min(found, usual) * (1.0 - 1e-9)
@@ -336,6 +385,7 @@ class Stepwise(Policy):
             "seconds left": None if isinf(self._seconds) else self._seconds,
             "rounds left": None if isinf(self._rounds) else self._rounds,
             "again": [save_round(r) for r in self._again],
+            "setups": [[one.tolist() for one in shared] for shared in self._setups],
             "told": self._told,
         }
 
@@ -354,5 +404,9 @@ class Stepwise(Policy):
         policy._seconds = inf if seconds is None else seconds
         policy._rounds = inf if rounds is None else rounds
         policy._again = [load_round(r) for r in entry(state, "again")]
+        policy._setups = [  # states of earlier releases have none
+            Setups(np.array(of, dtype=np.int64), np.array(seconds, dtype=np.float64))
+            for of, seconds in state.get("setups", [])
+        ]
         policy._told = entry(state, "told")
         return policy

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from math import inf, isinf
+from typing import NamedTuple
 
 import numpy as np
 
 from coaf.bandit.actions import AnySubset, Capped, uncapped
-from coaf.bandit.arrays import FloatArray
+from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.latency import Setup, arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.dinkelbach import CLOSE, dinkelbach
@@ -115,6 +116,48 @@ def break_even(typical: Worth) -> float:
         return rate + gain / time if gain > 0.0 and time > 0.0 else rate
 
     return dinkelbach(ratio, 0.0)
+
+
+class Setups(NamedTuple):
+    """Set-ups that prospects share: they are paid once for all that is taken of theirs.
+
+    Attributes
+    ----------
+    of : (prospects,)
+        The index of the set-up that each prospect needs.
+    seconds : (set-ups,)
+        What each takes.
+    """
+
+    of: IntArray
+    seconds: FloatArray
+
+
+def bundled(worth: Worth, shared: Setups) -> Worth:
+    """What prospects are worth together: the sum of those that pay, less the set-up they share.
+
+    Set-ups on a tree are bundles of bundles, from the inside out.
+
+    Examples
+    --------
+    Two patches of one square are worth 2 and 1 at no price, and the square takes 10 s:
+
+    >>> def worth(rate):
+    ...     return np.array([2.0, 1.0]) - 5.0 * rate, np.array([5.0, 5.0])
+    >>> square = bundled(worth, Setups(np.array([0, 0]), np.array([10.0])))
+    >>> square(0.1), square(0.3)
+    ((array([1.]), array([20.])), (array([-2.5]), array([15.])))
+    """
+    of, seconds = shared
+    count = len(seconds)
+
+    def together(rate: float) -> tuple[FloatArray, FloatArray]:
+        values, times = worth(rate)
+        pays = values > 0.0
+        gain = np.bincount(of, np.where(pays, values, 0.0), count) - rate * seconds
+        return gain, np.bincount(of, np.where(pays, times, 0.0), count) + seconds
+
+    return together
 
 
 def worth_of(

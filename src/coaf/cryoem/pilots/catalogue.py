@@ -9,6 +9,7 @@ from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.pilots.cut_and_count import CutAndCount
 from coaf.cryoem.pilots.exploring import Exploring
 from coaf.cryoem.pilots.microscopist import Microscopist
+from coaf.cryoem.pilots.patch_order import PatchOrder
 from coaf.cryoem.reward import Reward, parse_reward
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.timing import HOUR
@@ -23,7 +24,8 @@ OTHERS = (
     "microscopist",
     "clairvoyant",
 )
-PILOTS = ("coaf", "coaf-tuned", *OTHERS)
+# The last goes from patch to patch of any square, which is for grids that are known ahead.
+PILOTS = ("coaf", "coaf-tuned", *OTHERS, "patch-order")
 
 # The columns that a pilot can go by: the first of them that there is.
 _GOES_BY = {
@@ -32,6 +34,7 @@ _GOES_BY = {
     "fixed-cut": ("prediction",),
     "cut-and-count": ("prediction",),
     "score-order": ("prediction",),
+    "patch-order": ("prediction",),
 }
 
 
@@ -82,6 +85,7 @@ def _named(settings: Settings, reward: Reward) -> Pilot:
         "fixed-cut": FixedCut,
         "cut-and-count": CutAndCount,
         "score-order": ScoreOrder,
+        "patch-order": PatchOrder,
     }
     return kinds[name](columns.index(known[0])) if name in kinds else EveryHole()
 

@@ -18,6 +18,7 @@ from coaf.cryoem.pilots import reasons
 from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.known_patch import KnownPatch
 from coaf.cryoem.pilots.square_choice import SquareChoice
+from coaf.cryoem.pilots.switching import Switching
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.timing import Timing
 from coaf.cryoem.vision.features import HOLE_FEATURES
@@ -97,11 +98,12 @@ class CoafPilot:
         with self._facing(left):
             rate = self.policy.rate
             rounds = [self._known[one.patch.name].left(one, left.timing) for one in patches]
-            worth = self.policy.worth(rounds, rate, anew=False)
-        best = int(np.argmax(worth))
+            way = self._way(patches, left, left.at)
+            worth = self.policy.worth(rounds, rate, anew=False, before=way.seconds)
+        best, pays = way.best(worth, rate)
         # Of a square just opened each patch is looked at, so that each has its own reason to be
-        # skipped; when returning, nothing is looked at in vain.
-        if worth[best] <= 0.0 and left.returning:
+        # skipped; when returning, or far from there, nothing is looked at in vain.
+        if not pays and (left.returning or way.seconds[best] > 0.0):
             why = reasons.no_patch(self.unit, len(patches), float(worth[best]))
             return Choice(None, why, rate=rate)
         return Choice(
@@ -117,7 +119,9 @@ class CoafPilot:
         name, timing = here.patch.name, left.timing
         known = self._known[name]
         # When nothing else can be started, what is left here is free: it is priced anew.
-        last = left.seconds < timing.enter + timing.hole()
+        others = [one for one in left.patches if one.patch.name != name]
+        nearest = min(self._way(others, left, self._square(name)).seconds, default=0.0)
+        last = left.seconds < timing.enter + nearest + timing.hole()
         with self._facing(left, at=name, anew=not inside or last):
             decision = self.policy.decide(
                 known.round(
@@ -233,6 +237,15 @@ class CoafPilot:
         there = (one for one in left.patches if one.patch.name != at)
         return [self._known[one.patch.name].left(one, left.timing) for one in there]
 
+    def _square(self, patch: str) -> Square:
+        """The square of a patch, as the atlas has it if there is one."""
+        name = self._known[patch].patch.square
+        return self._atlas.get(name) or Square(name, 0.0, 0.0)
+
+    def _way(self, patches: Sequence[Open], left: Left, here: Square | None) -> Switching:
+        """The switches that lie before patches."""
+        return Switching([self._square(one.patch.name) for one in patches], here, left.timing)
+
     @contextmanager
     def _facing(self, left: Left, *, at: str = "", anew: bool = True) -> Iterator[None]:
         """Let the policy know how things stand, for as long as it is asked."""
@@ -244,8 +257,15 @@ class CoafPilot:
                 yield
                 return
             rounds = len(left.squares) * self.squares.patches(left.timing.patches)
+            # Who decides about a patch reckons as if there: the way to it is its square's matter.
+            here = self._square(at) if at else left.at
+            way = left.timing.switch(left.at, here) if here is not None else 0.0
+            there = [one for one in left.patches if one.patch.name != at]
             with self.policy.remaining(
-                seconds=max(left.seconds, 0.0), rounds=rounds, again=self._again(left, at)
+                seconds=max(left.seconds - way, 0.0),
+                rounds=rounds,
+                again=self._again(left, at),
+                setups=self._way(there, left, here).setups,
             ):
                 yield
         finally:

@@ -26,6 +26,7 @@ class HoleRow(NamedTuple):
     x: float = NAN
     y: float = NAN
     known: Sequence[float] = ()
+    tile: str = ""  # the whole grid unless given
 
 
 class ShotRow(NamedTuple):
@@ -53,7 +54,7 @@ def from_rows(
         first = members.setdefault(row.patch, [row])[0]
         if row is first:
             continue
-        if row.square != first.square or row.grid != first.grid:
+        if (row.square, row.tile, row.grid) != (first.square, first.tile, first.grid):
             raise RecordingError(
                 f"patch {row.patch!r} is in squares {first.square!r} and {row.square!r}; it lies "
                 f"in one: give patches names of their own, such as {f'{row.square}/{row.patch}'!r}"
@@ -69,6 +70,7 @@ def from_rows(
     columns = [column for column, told in described.items() if told.role != "before"]
     width = sum(told.role == "before" for told in described.values())
     firsts = [patch[0] for patch in members.values()]
+    tiled = any(row.tile for row in firsts)
     return Recording(
         name,
         tuple(row.hole for row in rows),
@@ -92,6 +94,7 @@ def from_rows(
         seconds,
         dict(provenance or {}),
         files,
+        tuple(row.tile or row.grid for row in firsts if tiled),
     )
 
 

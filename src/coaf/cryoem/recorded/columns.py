@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 # These mean the same in every recording, and need no description.
-RESERVED = ("hole", "patch", "square", "grid", "x", "y", "shot", "when")
+RESERVED = ("hole", "patch", "square", "tile", "grid", "x", "y", "shot", "when")
 # So do these, which rewards are made of; a recording may say more about them.
 MEASURED = {
     "ctf": Column("measured", "Å", "resolution of the CTF fit"),

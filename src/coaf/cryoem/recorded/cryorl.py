@@ -15,7 +15,10 @@ from coaf.cryoem.reward import NO_FIT
 
 LISTED = "*_by_hl.txt"
 # 21mar02c_grid1c_00019gr_00023sq_v01_00006hl_v01_00005en-a: tile, square, patch, exposure, aligned
-_NAME = re.compile(r"^(?P<patch>(?P<square>.+?\d+sq)(?:_v\d+)*_\d+hl)(?:_v\d+)*_\d+en(?:-.+)?$")
+_NAME = re.compile(
+    r"^(?P<patch>(?P<square>(?P<tile>.+?\d+gr(?:_v\d+)*(?=_))?.*?\d+sq)(?:_v\d+)*_\d+hl)"
+    r"(?:_v\d+)*_\d+en(?:-.+)?$"
+)
 _PIXEL = 0.01  # µm
 _APART = 100.0  # µm
 _COLUMNS = {
@@ -161,11 +164,11 @@ def _assemble(
     rows: list[HoleRow] = []
     places: dict[str, float] = {}
     # In order of names, as the microscope numbered them, whatever the file's order.
-    for patch, hole, square in sorted(map(_levels, listed)):
+    for patch, hole, square, tile in sorted(map(_levels, listed)):
         x, y, _ = found[hole]
         place = places.setdefault(patch, _APART * len(places))
         x, y = place + _PIXEL * x, _PIXEL * y
-        rows.append(HoleRow(hole, patch, square, name, x, y, [listed[hole]]))
+        rows.append(HoleRow(hole, patch, square, name, x, y, [listed[hole]], tile))
     shots = (ShotRow(hole, 0, values={"ctf": found[hole][2]}) for hole in listed)
     told = {
         "format": "CryoRL",
@@ -175,7 +178,7 @@ def _assemble(
     return from_rows(name, rows, shots, _COLUMNS, Seconds(), provenance=told, files=files)
 
 
-def _levels(hole: str) -> tuple[str, str, str]:
+def _levels(hole: str) -> tuple[str, str, str, str]:
     match = _NAME.match(hole)
     assert match is not None
-    return match["patch"], hole, match["square"]
+    return match["patch"], hole, match["square"], match["tile"] or ""

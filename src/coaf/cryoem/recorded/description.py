@@ -17,6 +17,7 @@ from coaf.cryoem.recorded.columns import (
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.sheet import read_text
+from coaf.cryoem.timing import SWITCHES
 
 FORMAT = 1
 _KEYS = ("format", "name", "seconds", "columns", "provenance")
@@ -51,7 +52,8 @@ def _described(said: dict[str, Any]) -> Description:
     name = _text("name", said["name"])
     check_name("the recording", name)
     seconds = _table("seconds", said["seconds"])
-    _check_keys("seconds.", seconds, Seconds._fields, needed=Seconds._fields)
+    needed = [name for name in Seconds._fields if name not in SWITCHES]
+    _check_keys("seconds.", seconds, Seconds._fields, needed=needed)
     for key, value in seconds.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise RecordingError(f"seconds.{key} is {value!r}; it must be a number")
@@ -104,7 +106,11 @@ def _check_keys(
 def description_text(recording: Recording) -> str:
     """`recording.toml` of a recording."""
     lines = [f"format = {FORMAT}", f"name = {_quoted(recording.name)}", "", "[seconds]"]
-    lines += [f"{key} = {value!r}" for key, value in recording.seconds._asdict().items()]
+    lines += [
+        f"{key} = {value!r}"
+        for key, value in recording.seconds._asdict().items()
+        if value or key not in SWITCHES
+    ]
     lines += ["", "[columns]"]
     for name, column in recording.described.items():
         told = (f"{key} = {_quoted(text)}" for key, text in column._asdict().items() if text)

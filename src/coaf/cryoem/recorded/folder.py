@@ -17,7 +17,7 @@ from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.sheet import Line, Sheet, read_sheet
 
 DESCRIPTION, HOLES, SHOTS = "recording.toml", "holes.csv", "shots.csv"
-_OF_HOLES = ("hole", "patch", "square", "grid", "x", "y")
+_OF_HOLES = ("hole", "patch", "square", "tile", "grid", "x", "y")
 _OF_SHOTS = ("hole", "shot", "when")
 
 
@@ -90,12 +90,14 @@ def _hole_rows(sheet: Sheet, columns: Sequence[str], name: str) -> list[HoleRow]
         hole, patch = line.name("hole"), line.name("patch")
         # A level that is not there is one of its kind, called as what it lies in.
         grid = line.name("grid") if "grid" in sheet.columns else name
-        square = line.name("square") if "square" in sheet.columns else grid
+        tile = line.name("tile") if "tile" in sheet.columns else ""
+        square = line.name("square") if "square" in sheet.columns else tile or grid
         if hole in rows:
             raise RecordingError(f"{line.where('hole')}: hole {hole!r} is there a second time")
+        tiled = [("square", square, "tile", tile), ("tile", tile, "grid", grid)]
         for what, which, level, above in (
             ("patch", patch, "square", square),
-            ("square", square, "grid", grid),
+            *(tiled if "tile" in sheet.columns else [("square", square, "grid", grid)]),
         ):
             other, first = lies_in.setdefault((what, which), (above, line))
             if other != above:
@@ -105,7 +107,8 @@ def _hole_rows(sheet: Sheet, columns: Sequence[str], name: str) -> list[HoleRow]
                     f"such as {f'{above}/{which}'!r}"
                 )
         x, y = (line.value(c) if placed else math.nan for c in ("x", "y"))
-        rows[hole] = HoleRow(hole, patch, square, grid, x, y, [line.value(c) for c in columns])
+        known = [line.value(c) for c in columns]
+        rows[hole] = HoleRow(hole, patch, square, grid, x, y, known, tile)
     return list(rows.values())
 
 
@@ -190,6 +193,8 @@ def _holes_text(held: Recording) -> str:
         "square": [held.squares[p] for p in patch],
         "grid": [held.grids[p] for p in patch],
     }
+    if held.tiles:
+        columns["tile"] = [held.tiles[p] for p in patch]
     if not np.isnan([held.x, held.y]).all():
         columns |= {"x": _cells(held.x), "y": _cells(held.y)}
     known = {name: _cells(held.known[:, k]) for k, name in enumerate(held.columns)}

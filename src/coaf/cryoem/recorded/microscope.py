@@ -12,7 +12,7 @@ from coaf.cryoem.grid import Hole, Patch, Shot, Square
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.timing import Timing
+from coaf.cryoem.timing import SWITCHES, Timing
 
 # µm: where positions are not known, patches stand in a row, and the holes of each in a column.
 _APART, _SPACING = 100.0, 2.0
@@ -35,6 +35,8 @@ class RecordedMicroscope:
         What things take; those of the recording unless given.
     delay, seed
         When scores arrive, as in `Feedback`.
+    ahead
+        Whether all holes are known from the start, so that opening a square takes no time.
 
     Attributes
     ----------
@@ -53,8 +55,9 @@ class RecordedMicroscope:
         seconds: Seconds | None = None,
         delay: Delay = "none",
         seed: int = 0,
+        ahead: bool = False,
     ) -> None:
-        self.recording = recording.playable()
+        self.recording, self.ahead = recording.playable(), ahead
         self.seconds = recording.seconds if seconds is None else seconds.checked()
         self.feature_names = recording.columns
         self.feedback = Feedback(delay, seed=seed)
@@ -65,17 +68,21 @@ class RecordedMicroscope:
         self._squares = tuple(dict.fromkeys(self.recording.squares))
         self._excluded = _excluded(recording)
         self._x, self._y = _places(self.recording)
-        self._paid: set[str] = set()
+        self._paid: set[str] = set(self._squares if ahead else ())
         self._shown: set[int] = set()  # patches that were shown singly
         self._taken: set[str] = set()
         self._at: int | None = None
+        self._atlas = {square.name: square for square in self.squares()}
+        self._place: Square | None = None  # the square that the stage is in
 
     @property
     def timing(self) -> Timing:
         """What to plan with."""
-        survey, move, expose, shot = self.seconds
+        survey, move, expose, *more = self.seconds
         patches = len(self.recording.patches) / len(self._squares)
-        return Timing.constant(survey, move, expose, shot=shot, patches=patches)
+        extra = dict(zip(("shot", *SWITCHES), more, strict=True))
+        timing = Timing.constant(survey, move, expose, patches=patches, **extra)
+        return replace(timing, image=0.0) if self.ahead else timing
 
     @property
     def clock(self) -> float:
@@ -84,9 +91,19 @@ class RecordedMicroscope:
 
     def squares(self) -> list[Square]:
         """The squares of the recording; no atlas was kept."""
-        of = np.array(self.recording.squares)[self.recording.patch]
+        held = self.recording
+        of = np.array(held.squares)[held.patch]
+        lies_in = dict(
+            zip(held.squares, zip(held.tiles or held.grids, held.grids, strict=True), strict=True)
+        )
         return [
-            Square(name, float(self._x[of == name].mean()), float(self._y[of == name].mean()))
+            Square(
+                name,
+                float(self._x[of == name].mean()),
+                float(self._y[of == name].mean()),
+                tile=lies_in[name][0],
+                grid=lies_in[name][1],
+            )
             for name in self._squares
         ]
 
@@ -96,7 +113,7 @@ class RecordedMicroscope:
         if square not in self._paid:
             self._paid.add(square)
             self._clock += self.seconds.survey * len(survey.patches)
-            self._at = None
+            self._at, self._place = None, self._atlas[square]
         return survey
 
     def peek(self, square: str) -> Survey:
@@ -113,6 +130,7 @@ class RecordedMicroscope:
         """Show a single patch, given by its index, for the seconds that takes."""
         self._clock += self.seconds.survey
         self._shown.add(patch)
+        self._place = self._atlas[self.recording.squares[patch]]
         name = self.recording.patches[patch]
         features = {name: self.recording.known[self._rows(patch)]}
         return Survey(self.recording.squares[patch], (self._as_patch(patch),), features)
@@ -120,7 +138,11 @@ class RecordedMicroscope:
     def again(self) -> "RecordedMicroscope":
         """The same grid under the same microscope, from the start."""
         return RecordedMicroscope(
-            self.recording, seconds=self.seconds, delay=self.feedback.delay, seed=self.feedback.seed
+            self.recording,
+            seconds=self.seconds,
+            delay=self.feedback.delay,
+            seed=self.feedback.seed,
+            ahead=self.ahead,
         )
 
     def worth(self, reward: Callable[[Score], float | None]) -> dict[str, float]:
@@ -152,9 +174,11 @@ class RecordedMicroscope:
             raise ValueError(
                 f"square {self.recording.squares[at]!r} is not open; survey it before moving there"
             )
-        self._at = at
-        self._clock += self.seconds.move
-        return self.seconds.move
+        there = self._atlas[self.recording.squares[at]]
+        took = self.seconds.move + self.timing.switch(self._place, there)
+        self._at, self._place = at, there
+        self._clock += took
+        return took
 
     def expose(self, hole: Hole) -> float:
         """Take the shots of a hole of this patch."""

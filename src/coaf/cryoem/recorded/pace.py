@@ -35,7 +35,7 @@ def measured_seconds(recording: Recording) -> Seconds:
             continue  # grids were exchanged
         gaps[level].append(float(shots.when[after] - shots.when[before]))
     found = {level: float(np.median(seconds)) for level, seconds in gaps.items()}
-    survey, move, expose, shot = recording.seconds
+    survey, move, expose, shot, *switches = recording.seconds
     shot = found.get("shot", shot) or shot
     expose = found.get("expose", expose) or expose
     if "move" in found:
@@ -43,4 +43,4 @@ def measured_seconds(recording: Recording) -> Seconds:
     if found.get("survey", 0.0) > move + expose:
         squares = len(set(recording.squares))
         survey = (found["survey"] - move - expose) * squares / len(recording.patches)
-    return Seconds(survey, move, expose, shot)
+    return Seconds(survey, move, expose, shot, *switches)

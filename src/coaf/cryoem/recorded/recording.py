@@ -91,6 +91,8 @@ class Recording:
         Where it comes from.
     files
         What was read.
+    tiles
+        Names of the tiles of the atlas that the patches lie in; without any, a grid is one tile.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Recording:
     seconds: Seconds = Seconds()  # noqa: RUF009
     provenance: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
+    tiles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("the name of the recording", self.name)
@@ -219,6 +222,7 @@ class Recording:
             patches=tuple(self.patches[p] for p in patches),
             squares=tuple(self.squares[p] for p in patches),
             grids=tuple(self.grids[p] for p in patches),
+            tiles=tuple(self.tiles[p] for p in patches if self.tiles),
             x=self.x[holes],
             y=self.y[holes],
             known=self.known[holes],
@@ -243,11 +247,14 @@ class Recording:
             raise RecordingError(f"recording {self.name!r} has no holes")
         _check_names("hole", self.holes)
         _check_names("patch", self.patches)
-        levels = len(self.patches), len(self.squares), len(self.grids), len(self.starts) - 1
+        levels = (
+            *map(len, (self.patches, self.squares, self.grids)),
+            len(self.starts) - 1,
+        )
         if len(set(levels)) > 1:
             raise RecordingError(
-                f"recording {self.name!r} has patches, squares, grids and starts for {levels} "
-                "patches; each is one entry a patch, and starts one more"
+                f"recording {self.name!r} has patches, squares, grids and starts for "
+                f"{levels} patches; each is one entry a patch, and starts one more"
             )
         starts = np.array(self.starts, dtype=np.int64)
         if starts[0] != 0 or starts[-1] != len(self.holes) or (np.diff(starts) < 1).any():
@@ -255,19 +262,33 @@ class Recording:
                 f"starts of recording {self.name!r} must rise from 0 to its {len(self.holes)} holes"
             )
         object.__setattr__(self, "starts", locked(starts))
-        of: dict[str, str] = {}
-        for square, grid in zip(self.squares, self.grids, strict=True):
-            check_name("a square", square)
-            check_name("a grid", grid)
-            if of.setdefault(square, grid) != grid:
+        self._check_inside("square", self.squares, "grid", self.grids)
+        if self.tiles:
+            if len(self.tiles) != len(self.patches):
                 raise RecordingError(
-                    f"square {square!r} is in grids {of[square]!r} and {grid!r}; it lies in one"
+                    f"recording {self.name!r} has {len(self.tiles)} tiles for {len(self.patches)} "
+                    "patches; each is one entry a patch"
                 )
+            self._check_inside("square", self.squares, "tile", self.tiles)
+            self._check_inside("tile", self.tiles, "grid", self.grids)
         for name in ("x", "y"):
             self._settle(name, getattr(self, name), (len(self.holes),))
         for key, text in self.provenance.items():
             check_name("a key of provenance", key)
             check_text(f"provenance {key!r}", text)
+
+    def _check_inside(
+        self, what: str, inner: Sequence[str], level: str, outer: Sequence[str]
+    ) -> None:
+        """Each lies in one of what is coarser."""
+        of: dict[str, str] = {}
+        for name, lies_in in zip(inner, outer, strict=True):
+            check_name(f"a {what}", name)
+            check_name(f"a {level}", lies_in)
+            if of.setdefault(name, lies_in) != lies_in:
+                raise RecordingError(
+                    f"{what} {name!r} is in {level}s {of[name]!r} and {lies_in!r}; it lies in one"
+                )
 
     def _check_shots(self) -> None:
         shots, m = self.shots, len(self.shots)

@@ -11,11 +11,12 @@ from coaf.bandit.arrays import number
 from coaf.cryoem.feedback import Delay
 from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
 from coaf.cryoem.pilots.catalogue import clairvoyant as best_plan
+from coaf.cryoem.recorded.environment import environment_of
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant, free_limit
 from coaf.cryoem.reports import replay as report
 from coaf.cryoem.reward import GoodBelow, Reward
 from coaf.cryoem.session.collect import Driver
@@ -58,6 +59,7 @@ def play(
     delay: Delay = "none",
     seed: int = 0,
     hours: float | None = None,
+    ahead: bool = False,
 ) -> Pass:
     """One pass over a recording by the engine of a session.
 
@@ -78,8 +80,12 @@ def play(
         When scores arrive, as in `Feedback`.
     hours
         The time there is; without any, all patches are shown, or all that is wanted is taken.
+    ahead
+        Whether who is free to choose knows all holes from the start, and opens no square.
     """
-    microscope = RecordedMicroscope(recording, seconds=seconds, delay=delay, seed=seed)
+    microscope = RecordedMicroscope(
+        recording, seconds=seconds, delay=delay, seed=seed, ahead=ahead and order is None
+    )
     settings = Settings(
         pilot=pilot if isinstance(pilot, str) else "",
         reward=str(reward),
@@ -93,7 +99,7 @@ def play(
     driver = Driver(microscope, engine)
     driver.start(settings)
     if order is None:
-        driver.run()
+        driver.run(ahead=[microscope.peek(s.name) for s in microscope.squares() if ahead])
     needed = sum(microscope.seconds[:3])  # to look at a patch, and take one hole of it
     for patch in order or ():
         if hours is not None and driver.time + needed > hours * HOUR:
@@ -160,11 +166,12 @@ def replay(
     *,
     holes: Path | None = None,
     truth: Path | None = None,
-    good_below: float = 3.8,
+    environment: str | None = None,
+    good_below: float | None = None,
     reward: Reward | None = None,
     columns: Sequence[str] | None = None,
     policies: Sequence[str] = ("coaf", "take-all"),
-    order: Order = "random",
+    order: Order | None = None,
     orders: int = 100,
     hours: float | None = None,
     seed: int = 0,
@@ -183,15 +190,18 @@ def replay(
     ----------
     folder, holes, truth
         What `read_recording` reads.
+    environment
+        A published setting (`ENVIRONMENTS`): what things take, how long it lasts and what is good,
+        unless given. Pilots are free to choose, and know all holes from the start.
     good_below, reward
-        Good is a CTF fit below so many Å; or any reward.
+        Good is a CTF fit below so many Å, 3.8 unless given; or any reward.
     columns
         Which of the columns known before exposure pilots see; all unless given.
     policies
         Names of pilots.
     order
         "random": patches are shown once each, in `orders` random orders; "recorded": as they were
-        collected; "free": pilots choose where to go, and may return.
+        collected; "free": pilots choose where to go, and may return. Random unless given.
     orders, seed
         How many random orders, and where they begin; of the others there is one, and more only if
         scores come at random.
@@ -217,8 +227,17 @@ def replay(
     for name in policies:
         if name not in PLAYED:
             raise ValueError(f"there is no policy {name!r}; there are {', '.join(PLAYED)}")
+    preset = environment_of(environment)
+    if preset is not None and order not in (None, "free"):
+        raise ValueError(f"in {environment} pilots are free to choose; order is {order!r}")
+    if order is None:
+        order = "random" if preset is None else "free"
     if order not in get_args(Order):
         raise ValueError(f"order is {order!r}; there are {', '.join(get_args(Order))}")
+    if good_below is None:
+        good_below = 3.8 if preset is None else preset.good_below
+    if hours is None and preset is not None:
+        hours = preset.hours
     count = int(number("orders", orders, low=1))
     worth = GoodBelow(number("good_below", good_below, above=0.0)) if reward is None else reward
     delay: Delay = (
@@ -231,7 +250,9 @@ def replay(
     read = read_recording(folder, holes=holes, truth=truth)
     recording = read if columns is None else read.seen_by(columns)
     given = {"survey": survey, "move": move, "expose": expose}
-    seconds = recording.seconds._replace(**{k: v for k, v in given.items() if v is not None})
+    times = {} if preset is None else dict(preset.seconds)
+    times |= {name: value for name, value in given.items() if value is not None}
+    seconds = recording.seconds._replace(**times)
     settings: dict[str, Any] = {
         "reward": worth,
         "seconds": seconds.checked(),
@@ -239,6 +260,7 @@ def replay(
         "hours": None if hours is None else number("hours", hours, above=0.0),
         "seed": int(seed),
         "order": order,
+        "ahead": preset is not None,
     }
     tasks = [(name, k) for k in range(count) for name in policies]
     passes: dict[str, list[Pass]] = {name: [] for name in policies}
@@ -248,7 +270,7 @@ def replay(
     result: dict[str, Any] = {
         "policies": {name: summarise(found) for name, found in passes.items()},
         "yardsticks": _yardsticks(recording, worth, settings),
-        "data": _about(read, recording, worth, count, order, hours),
+        "data": _about(read, recording, worth, count, order, hours) | {"environment": environment},
     }
     if out is not None:
         result["files"] = [str(path) for path in report.write(out, result, passes)]
@@ -263,6 +285,8 @@ def _one(shared: tuple[Recording, dict[str, Any]], name: str, number_: int) -> P
 def _yardsticks(recording: Recording, reward: Reward, settings: dict[str, Any]) -> dict[str, float]:
     """What could have been had: in one pass, or free to choose in the time there is."""
     seconds, hours = settings["seconds"], settings["hours"]
+    if settings["ahead"]:
+        return {"clairvoyant": free_limit(recording, reward, seconds, hours) / hours}
     if settings["order"] == "free" and hours is not None:
         grid = RecordedMicroscope(recording, seconds=seconds)
         return {"clairvoyant": best_plan(grid, hours=hours, reward=reward).limit / hours}

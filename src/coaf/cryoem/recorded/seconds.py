@@ -1,9 +1,10 @@
-"""How long things took on a recorded grid, in four numbers."""
+"""How long things took on a recorded grid: four numbers, and three for switching."""
 
 from typing import NamedTuple
 
 from coaf.bandit.arrays import number
 from coaf.bandit.latency import Setup
+from coaf.cryoem.timing import SWITCHES
 
 
 class Seconds(NamedTuple):
@@ -19,6 +20,9 @@ class Seconds(NamedTuple):
         For the first shot of a hole.
     shot
         For each further shot of the same hole.
+    to_square, to_tile, to_grid
+        Switching, beyond moving: to a patch of another square than the stage is in, beyond that of
+        another tile, and of another grid. To look at a patch has its own way there.
 
     Examples
     --------
@@ -30,6 +34,9 @@ class Seconds(NamedTuple):
     move: float = 51.99
     expose: float = 6.66
     shot: float = 4.0
+    to_square: float = 0.0
+    to_tile: float = 0.0
+    to_grid: float = 0.0
 
     def hole(self, shots: int = 1) -> float:
         """To take all shots of a hole."""
@@ -46,4 +53,5 @@ class Seconds(NamedTuple):
             number("move", self.move, low=0.0),
             number("expose", self.expose, above=0.0),
             number("shot", self.shot, above=0.0),
+            *(number(name, getattr(self, name), low=0.0) for name in SWITCHES),
         )

@@ -1,17 +1,23 @@
 """What can be had from a recorded grid: with hindsight, or knowing what is to come.
 
 One pass over the patches: each is surveyed, and moved to if a hole of it is taken. Rewards are per
-second. Holes that no policy could be tried on are left out.
+second. Holes that no policy could be tried on are left out. `free_limit` is of who is free to
+choose and knows all holes ahead.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray
+from coaf.bandit.rates.price import Worth, bundled, price
+from coaf.cryoem.pilots.switching import Switching
+from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import Reward
+from coaf.cryoem.timing import HOUR
 
 
 class _Grid(NamedTuple):
@@ -54,6 +60,30 @@ def clairvoyant(recording: Recording, reward: Reward, seconds: Seconds | None = 
     """Reward per second for who knows every outcome: the exact best subset of each patch."""
     grid = _Grid.of(recording, reward, seconds)
     return grid.root(grid.worth)
+
+
+def free_limit(recording: Recording, reward: Reward, seconds: Seconds, hours: float) -> float:
+    """No plan collects more in so many hours, with all known ahead and any order allowed.
+
+    At a price λ of a second each hole is worth what it gives beyond its time, a patch the sum of
+    its holes that pay less the move, a square and a tile likewise less the switch to them; λ·T and
+    the worth of all is a bound by duality, and this is the least of them.
+    """
+    grid = _Grid.of(recording, reward, seconds)
+    microscope = RecordedMicroscope(grid.held, seconds=seconds, ahead=True)
+    atlas = {square.name: square for square in microscope.squares()}
+    way = Switching([atlas[name] for name in grid.held.squares], None, microscope.timing)
+
+    def patches(rate: float) -> tuple[FloatArray, FloatArray]:
+        gain = grid.worth - rate * grid.costs
+        pays = gain > 0.0
+        worth = grid.summed(np.where(pays, gain, 0.0)) - rate * grid.seconds.move
+        return worth, grid.summed(np.where(pays, grid.costs, 0.0)) + grid.seconds.move
+
+    leaves: Worth = patches
+    whole, time = reduce(bundled, way.setups, leaves), HOUR * hours
+    rate = price(seconds=time, open=whole)
+    return rate * time + float(np.maximum(whole(rate)[0], 0.0).sum())
 
 
 def best_fixed_cut(

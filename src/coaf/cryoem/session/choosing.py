@@ -68,7 +68,9 @@ class _Chooser:
         places = {} if self.situation.offer else {one.patch.name: one for one in left.patches}
         suspect = self.situation.learning.guard.check
         here = next((places[name] for name in suspect if name in places), None)
-        if here is None or left.seconds < left.timing.enter + left.timing.hole():
+        if here is None:
+            return None
+        if left.seconds < self.situation.enter(here.patch.name) + left.timing.hole():
             return None
         why, at = "Scores are suspect: this place is known to be good.", self.situation.at
         if at not in (None, here.patch.name):
@@ -151,7 +153,7 @@ class _Chooser:
             return self._out(here, Choice(None, "Nothing is left here."))
         if not self.book.reachable(here.patch.name):
             return self._out(here, Choice(None, "It cannot be reached."))
-        needed = left.timing.enter + left.timing.hole(
+        needed = self.situation.enter(here.patch.name) + left.timing.hole(
             max(here.patch.holes[i].shots for i in here.rest)
         )
         if left.seconds < needed:
@@ -187,7 +189,8 @@ class _Chooser:
         )
 
     def _go(self, here: Open, choice: Choice) -> Instruction:
-        more = {"seconds": self.situation.timing.enter, "estimates": self._estimates(here)}
+        seconds = self.situation.enter(here.patch.name)
+        more = {"seconds": seconds, "estimates": self._estimates(here)}
         return self._say("go", "patch", here.patch.name, choice, **more)
 
     def _out(self, here: Open, choice: Choice) -> Instruction:

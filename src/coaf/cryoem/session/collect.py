@@ -157,9 +157,11 @@ class Driver:
         """The first event."""
         self._tell(ev.Started, settings=settings)
 
-    def run(self) -> None:
-        """Show the atlas, and work to the end. After that nothing waits for the microscope."""
+    def run(self, ahead: Sequence[Survey] = ()) -> None:
+        """Show the atlas, and what is known ahead; work to the end, after which nothing waits."""
         self._tell(ev.AtlasSeen, squares=tuple(self.microscope.squares()))
+        for survey in ahead:
+            self._tell(ev.HolesAdded, survey=survey)
         while not self.over:
             self.step()
 

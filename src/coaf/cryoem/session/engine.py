@@ -235,7 +235,7 @@ def _pretended(trial: Situation) -> Iterator[Instruction]:
         yield step
         tell(ev.Instructed, instruction=step)
         if step.do == "go":
-            tell(ev.Moved, trial.timing.enter, patch=step.name)
+            tell(ev.Moved, trial.enter(str(step.name)), patch=step.name)
         elif step.do == "expose":
             shots = trial.book.the_hole(str(step.name)).shots
             tell(ev.Exposed, trial.timing.hole(shots), hole=step.name)

@@ -242,7 +242,8 @@ class PatchOffered(Event, kind="patch offered"):
 class HolesAdded(Event, kind="holes added"):
     """Holes were added to patches of an opened square, or new patches to it.
 
-    `survey` holds only what is new: patches with their new holes.
+    Patches of a square that was never opened wait to be looked at: they are known ahead. `survey`
+    holds only what is new: patches with their new holes.
     """
 
     survey: Survey

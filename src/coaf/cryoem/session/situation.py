@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 from math import inf
 
+from coaf.cryoem.grid import Square
 from coaf.cryoem.microscope import Survey, whole
 from coaf.cryoem.pilot import Left, Open, Pilot
 from coaf.cryoem.reward import Reward
@@ -12,7 +13,7 @@ from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.book import Book, State
 from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.learning import Learning, Note
-from coaf.cryoem.timing import HOUR, LearnedTiming, Timing
+from coaf.cryoem.timing import HOUR, LearnedTiming, Timing, switches
 
 DOUBT = 3  # failures in a row after which a person is called, and tries are spaced
 FAILING = f"{DOUBT} things in a row failed: look at the microscope."
@@ -54,11 +55,12 @@ class Situation:
         self.now = 0.0
         self.ended = self.paused = False
         self.at: str | None = None  # the patch that the stage is at, while it is worked on
+        self.square: str | None = None  # that the stage is in, as far as is known
         self.last: Instruction | None = None
         self.told: str | None = None  # a hole that was instructed, and not reported
         self.heading: Instruction | None = None  # to a patch
         self.offer: str | None = None  # a patch that can be had now or never
-        self.waiting: list[str] = []  # patches of the square opened last, not looked at yet
+        self.waiting: list[str] = []  # patches of squares just opened, not looked at yet
         self.returning = False
         self.passed: set[str] = set()  # patches looked at in this pass of returning
         self.gained = False  # whether anything was exposed since it began
@@ -95,10 +97,20 @@ class Situation:
         fits = seconds >= timing.square + timing.enter + timing.hole()
         squares = tuple(self.book.unopened()) if fits else ()
         patches = tuple(self.book.offered())
-        return Left(seconds, timing, squares, patches, self.returning, self.blindly)
+        return Left(seconds, timing, squares, patches, self.returning, self.blindly, self.place)
+
+    @property
+    def place(self) -> Square | None:
+        """The square that the stage is in; None if nobody knows."""
+        return None if self.square is None else self.book.square(self.square).square
+
+    def enter(self, patch: str) -> float:
+        """Seconds to be ready at a patch, from where the stage is."""
+        there = self.book.square(self.book.patch(patch).patch.square).square
+        return self.timing.enter + self.timing.switch(self.place, there)
 
     def ahead(self) -> list[Open]:
-        """Patches of the square opened last that were not looked at."""
+        """Patches that were shown and not looked at."""
         here = (name for name in self.waiting if self.book.reachable(name))
         return [one for name in here if (one := self.book.open(name)).rest]
 
@@ -108,6 +120,7 @@ class Situation:
         trial._settings = replace(self.settings, grids=())
         trial.now, trial.ended, trial.paused = self.now, self.ended, self.paused
         trial.book, trial.times = deepcopy(self.book), deepcopy(self.times)
+        trial.square = self.square
         trial.learning, trial.waiting, trial.blindly = self.learning.trial(), patches, True
         for name, known in trial.book.patches.items():
             known.gone = known.gone or name not in patches
@@ -205,7 +218,7 @@ class Situation:
             case ev.PatchOffered():
                 self._offered(event)
             case ev.HolesAdded():
-                self._changed(event.survey)
+                self._added(event.survey)
             case ev.HoleMoved():
                 self.learning.opened(self.book.moved(event.hole, event.x, event.y), self.timing)
             case ev.HolesDeleted():
@@ -257,7 +270,7 @@ class Situation:
 
     def _loaded(self, grid: str) -> None:
         self._away()
-        self.offer, self.waiting = None, []
+        self.offer, self.waiting, self.square = None, [], None
         self.returning, self.passed = False, set()
         self.book.load(grid)
         self.tried_grids.add(grid)
@@ -268,6 +281,7 @@ class Situation:
         if event.seconds > 0.0:
             self.times.learn_together(("stage", "height", "image"), event.seconds)
         self.waiting = [patch.name for patch in self._changed(event.survey).patches]
+        self.square = event.survey.square
         self._worked()
 
     def _away(self) -> None:
@@ -287,9 +301,17 @@ class Situation:
         self.learning.opened(survey, self.timing)
         return survey
 
+    def _added(self, survey: Survey) -> None:
+        """Holes are known that nobody went to see; those of a square never opened wait, too."""
+        known = self.book.squares.get(survey.square)
+        opened = known is not None and known.opened
+        patches = self._changed(survey).patches
+        if not opened:
+            self.waiting += [patch.name for patch in patches]
+
     def _offered(self, event: ev.PatchOffered) -> None:
         for patch in self._changed(event.survey).patches:
-            self.offer = patch.name
+            self.offer, self.square = patch.name, patch.square
 
     # What was told and done
 
@@ -354,8 +376,12 @@ class Situation:
         here = self.book.open(event.patch)
         told = heading is not None and heading.name == event.patch
         rate = heading.rate if told and heading is not None else None
+        there = self.book.square(known.patch.square).square
         if event.seconds > 0.0:
-            self.times.learn_together(("move", "focus"), event.seconds)
+            # A switch that is expected to take no time has no share in it.
+            way = [s for s in switches(self.place, there) if getattr(self.timing, s) > 0.0]
+            self.times.learn_together(("move", "focus", *way), event.seconds)
+        self.square = there.name
         self.learning.moved(here, self.left(), rate)
         self.at, self.heading = event.patch, None
         known.entered, known.open = True, None
