@@ -150,9 +150,9 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
     "mixture, gaussian": lambda: Mixture(
         [Nested(3, family="gaussian", scale=s, noise=0.5, effects=(0.3,)) for s in (0.1, 2.0)]
     ),
-    "beside": lambda: Beside(Nested(2).widened(2), 2),
+    "beside": lambda: Beside(Nested(2).widened(2), (0.0, 0.3)),
     "beside, mixture": lambda: Beside(
-        Mixture([Nested(2, scale=s) for s in (0.5, 3.0)]).widened(3), 2
+        Mixture([Nested(2, scale=s) for s in (0.5, 3.0)]).widened(3), (0.1, 0.0, -1.0)
     ),
     "nested, fixed": lambda: Nested(5, variances="fixed"),
     "nested, gaussian": lambda: Nested(3, family="gaussian"),

@@ -6,13 +6,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, floats, number
+from coaf.bandit.arrays import FloatArray, floats
 from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.registry import register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
-from coaf.bandit.state import entry, seal, unseal
+from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 
 @register("beside")
@@ -20,38 +20,41 @@ class Beside:
     """A belief whose rows may say more than its arms: under which circumstances they were had.
 
     Nobody chooses circumstances, and no arm has them before it is taken. So arms are judged at
-    usual ones, where their columns are 0: centre them. What is learned of them is not learned of
-    arms and groups.
+    usual ones. What is learned of circumstances is not learned of arms and groups.
 
     Parameters
     ----------
     belief
         Of arms and circumstances: the columns of circumstances come last.
-    dim
-        How many features arms have. Rows have as many, or all: those that say nothing of their
-        circumstances were had under usual ones.
+    usual : (k,)
+        What these are usually; all other columns are features of arms. Rows that say nothing of
+        their circumstances were had under usual ones.
 
     Examples
     --------
     All of patch a was taken under circumstances that spoil every hole, as patch b tells; so a may
     be as good as another.
 
-    >>> belief = Beside(Nested(2, scale=2.5), 1)
+    >>> belief = Beside(Nested(2, scale=2.5), [0.0])
     >>> rows = [[0.5, 1.0]] * 4 + [[0.5, 1.0], [0.5, -1.0]] * 4
     >>> belief.learn(rows, [0.0] * 4 + [0.0, 1.0] * 4, groups=["a"] * 4 + ["b"] * 8)
     >>> belief.mean([[0.5], [0.5]], groups=["a", "c"]).round(2)
     array([0.38, 0.43])
     """
 
-    def __init__(self, belief: Nested | Mixture, dim: int) -> None:
+    def __init__(self, belief: Nested | Mixture, usual: npt.ArrayLike) -> None:
         self.belief = belief
-        self.dim = int(number("dim", dim, low=1))
-        if self.dim > belief.dim:
-            raise ValueError(f"arms have {dim} features, but the belief has only {belief.dim}")
+        self.usual = floats("usual", usual, ndim=1)
+        self.dim = belief.dim - len(self.usual)
+        if self.dim < 1:
+            raise ValueError(
+                f"{len(self.usual)} of the belief's {belief.dim} columns are circumstances; arms "
+                "need at least one"
+            )
 
     def _at_usual(self, features: npt.ArrayLike) -> FloatArray:
         X = check_features(features, self.dim)
-        return np.hstack([X, np.zeros((len(X), self.belief.dim - self.dim))])
+        return np.hstack([X, np.broadcast_to(self.usual, (len(X), len(self.usual)))])
 
     @property
     def family(self) -> str:
@@ -129,7 +132,7 @@ class Beside:
 
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
-        return seal("beside", {"dim": self.dim, "belief": self.belief.state()})
+        return seal("beside", {"usual": pack(self.usual), "belief": self.belief.state()})
 
     @classmethod
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
@@ -138,4 +141,4 @@ class Beside:
         belief = restore_belief(entry(saved, "belief"))
         if not isinstance(belief, Nested | Mixture):
             raise ValueError(f"state entry 'belief' is a {type(belief).__name__}, not a Nested")
-        return cls(belief, entry(saved, "dim"))
+        return cls(belief, unpack(saved, "usual"))

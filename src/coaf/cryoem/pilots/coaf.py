@@ -190,8 +190,8 @@ class CoafPilot:
 
     def scored(self, scores: Sequence[Scored]) -> None:
         if self.shots.tell(scores):
-            belief, more = self.design.belief(), self.shots.columns(()).shape[1]
-            wide = Beside(belief.widened(more, SCALE), belief.dim) if more else belief
+            belief, usual = self.design.belief(), self.shots.usual
+            wide = Beside(belief.widened(len(usual), SCALE), usual) if len(usual) else belief
             self.policy.belief = wide
             self.policy.refit(*self._rows(self.shots.scores))
         else:

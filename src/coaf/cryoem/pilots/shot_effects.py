@@ -28,6 +28,9 @@ class Curve:
     ----------
     low, high
         What is beyond counts as this.
+    usual
+        The median. A cycle may end in defoci that spoil every hole: on average over it no hole is
+        as it is at any of them.
     mean, spread
         Of the numbers.
     lean, rest
@@ -36,6 +39,7 @@ class Curve:
 
     low: float
     high: float
+    usual: float
     mean: float
     spread: float
     lean: float
@@ -52,7 +56,8 @@ class Curve:
         x = (kept - mean) / spread
         lean = float((x**3).mean())
         rest = float((x * x - lean * x - 1.0).std())
-        return cls(low, high, mean, spread, lean, rest if rest > 1e-6 else 0.0)
+        usual = float(np.median(values))
+        return cls(low, high, usual, mean, spread, lean, rest if rest > 1e-6 else 0.0)
 
     def columns(self, values: FloatArray) -> FloatArray:
         """The columns of numbers, 0 for those that are not known (NaN)."""
@@ -63,9 +68,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A number that is only a name: each has its own effect, beside that of all on average."""
+    """A number that is only a name: each has its own effect, and all on average are usual."""
 
     shares: tuple[tuple[float, float], ...]
+    usual = float("nan")
 
     @classmethod
     def of(cls, values: FloatArray) -> "Places | None":
@@ -85,10 +91,10 @@ class Places:
 class ShotEffects:
     """What the shots scored so far were taken under: columns for all of it that varies.
 
-    Columns are 0 on average over the shots that say, so that a belief whose arms have 0 there
-    judges holes at what is usual (`Beside`). A shot that does not say counts as usual. What no shot
-    says, or all say alike, has no column. What is usual is found in the first ten scores, with each
-    of them, and later whenever they have grown by a fifth, as variances are.
+    Columns are 0 on average over the shots that say, and for those that do not. Holes are judged at
+    what is usual: the median of a number, and all places on average (`Beside`). What no shot says,
+    or all say alike, has no column. All this is found in the first ten scores, with each of them,
+    and later whenever they have grown by a fifth, as variances are.
     """
 
     def __init__(self) -> None:
@@ -123,12 +129,21 @@ class ShotEffects:
 
     def columns(self, scores: Sequence[Scored]) -> FloatArray:
         """What is known of these shots (n, k)."""
+        return self._columns([score.circumstances for score in scores])
+
+    @property
+    def usual(self) -> FloatArray:
+        """What holes are judged at (k,)."""
+        row: FloatArray = self._columns([{n: c.usual for n, c in self.curves.items()}])[0]
+        return row
+
+    def _columns(self, told: Sequence[Mapping[str, float]]) -> FloatArray:
         nan = float("nan")
         parts = [
-            curve.columns(np.array([s.circumstances.get(name, nan) for s in scores]))
+            curve.columns(np.array([one.get(name, nan) for one in told]))
             for name, curve in self.curves.items()
         ]
-        return np.hstack([np.zeros((len(scores), 0)), *parts])
+        return np.hstack([np.zeros((len(told), 0)), *parts])
 
     @property
     def said(self) -> str:
