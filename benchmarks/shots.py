@@ -158,24 +158,81 @@ def components(y: FloatArray, X: FloatArray, levels: list[Any]) -> tuple[FloatAr
     """Variances of the groups of each level and of what is left, and their standard errors.
 
     By restricted maximum likelihood, with Fisher's scoring. X are the columns that are taken out,
-    the constant one among them.
+    the constant one among them. Levels are nested, the outermost first.
     """
-    groups = [np.equal.outer(of, np.unique(of)).astype(np.float64) for of in levels]
-    Z = [*groups, np.eye(len(y))]
-    variances = np.full(len(Z), y.var() / len(Z))
+    Z = [np.equal.outer(of, np.unique(of)).astype(np.float64) for of in levels]
+    blocks = [np.ix_(here, here) for column in Z[0].T for here in [np.flatnonzero(column)]]
+    count, inverse = len(Z) + 1, np.zeros((len(y), len(y)))
+    variances, information = np.full(count, y.var() / count), np.eye(count)
     for _ in range(50):
-        V = sum(v * z @ z.T for v, z in zip(variances, Z, strict=True))
-        inverse = np.linalg.inv(V)
+        V = sum((v * (z @ z.T) for v, z in zip(variances, Z, strict=False)), np.zeros_like(inverse))
+        V[np.diag_indices_from(V)] += variances[-1]
+        for block in blocks:
+            inverse[block] = np.linalg.inv(V[block])
         W = inverse @ X
         P = inverse - W @ np.linalg.solve(X.T @ W, W.T)
-        PZ = [P @ z for z in Z]
-        slope = [((z.T @ P @ y) ** 2).sum() - (z * pz).sum() for z, pz in zip(Z, PZ, strict=True)]
-        information = np.array([[((z.T @ pz) ** 2).sum() for pz in PZ] for z in Z])
-        step = np.linalg.solve(information, np.array(slope))
-        before, variances = variances, np.maximum(variances + step, 1e-6 * y.var())
-        if np.abs(variances - before).max() < 1e-5 * y.var():
+        PZ = [*(P @ z for z in Z), P]
+        slope = [((pz.T @ y) ** 2).sum() - (z * pz).sum() for z, pz in zip(Z, PZ, strict=False)]
+        slope.append(((P @ y) ** 2).sum() - np.trace(P))
+        information = np.array(
+            [*([((z.T @ pz) ** 2).sum() for pz in PZ] for z in Z), [(pz**2).sum() for pz in PZ]]
+        )
+        before = variances
+        variances = np.maximum(before + np.linalg.solve(information, slope), 0.0)
+        if np.abs(variances - before).max() < 1e-4 * y.var():
             break
     return variances, np.sqrt(2.0 * np.diag(np.linalg.inv(information)))
+
+
+def plain(value: float) -> str:
+    """Two digits, without an exponent."""
+    return np.format_float_positional(value, precision=2, fractional=False, trim="-")
+
+
+def real() -> list[str]:
+    """What the squares, clusters and holes of a real session share."""
+    krios = read_krios()
+    shots, values = krios.shots, krios.shots.values
+    effects, patch = ShotEffects(), krios.patch[shots.hole]
+    told = [
+        Scored("", 0, 0.0, circumstances={"defocus": defocus, "place": place})
+        for defocus, place in zip(values["defocus"], values["place"], strict=True)
+    ]
+    effects.tell(told)
+    one = np.ones((len(shots), 1))
+    columns = np.hstack([one, effects.columns(told)[:, :-1]])  # all places but one tell the last
+    levels = [np.array(krios.squares)[patch], patch, shots.hole]
+    ctf = np.minimum(values["ctf"], 10.0)
+    measures = {
+        "CTF, at most 10 Å (Å²)": ctf,
+        "below 5 Å": (ctf < 5.0).astype(np.float64),
+        "below 3.8 Å": (ctf < 3.8).astype(np.float64),
+        "particles": values["particles"],
+    }
+    lines = [
+        f"{len(shots):,} shots of {len(krios.holes)} holes in {len(krios.patches)} clusters of "
+        f"{len(set(krios.squares))} squares. Defocus is a line and a bend, each place has its own "
+        "effect, as the pilot has them. *Explained* is the share of variance that these explain. "
+        "Then variances by restricted maximum likelihood with standard errors, and in brackets the "
+        "share of what is left: the intraclass correlation.",
+        "",
+        "| measure | taken out | explained | square | cluster | hole | shot |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, y in measures.items():
+        for word, X in (("nothing", one), ("defocus and place", columns)):
+            there = np.isfinite(y)
+            of, told_of = y[there], X[there]
+            left = of - told_of @ np.linalg.lstsq(told_of, of)[0]
+            found, errors = components(of, told_of, [level[there] for level in levels])
+            cells = [
+                f"{plain(v)} ± {plain(e)} ({v / found.sum():.3f})"
+                for v, e in zip(found, errors, strict=True)
+            ]
+            gone = f"{1.0 - left.var() / of.var():.0%}" if X is columns else "–"
+            lines.append(f"| {name} | {word} | {gone} | {' | '.join(cells)} |")
+            print(lines[-1], file=sys.stderr, flush=True)
+    return lines
 
 
 def main() -> None:
@@ -184,8 +241,13 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="where sessions are kept")
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
+    krios = real() if EXPOSURES.is_file() else [f"There is no session at `{EXPOSURES}`."]
     rows = list(sessions(given.grids, given.rows))
-    given.out.write_text("\n".join(simulated(rows, given.grids)) + "\n", "utf-8")
+    parts = [
+        ["### Simulated sessions", "", *simulated(rows, given.grids)],
+        ["### A real session", "", *krios],
+    ]
+    given.out.write_text("\n\n".join("\n".join(part) for part in parts) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
