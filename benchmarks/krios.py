@@ -3,7 +3,9 @@
     python benchmarks/krios.py FOLDER [--data FILE]
 
 Writes the recording into FOLDER, where `coaf.cryoem.read_recording` finds it. FILE is the session's
-`exposures.csv`, that of `../shared/data/eminsight-krios` (or $COAF_DATA) unless given.
+`exposures.csv`, that of `../shared/data/eminsight-krios` (or $COAF_DATA) unless given. The table has
+no defocus; the session cycled through five, hole by hole and anew in each square, which is what the
+recording has.
 """
 
 import argparse
@@ -13,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
-from coaf.cryoem.recorded.columns import MEASURED, Column
+from coaf.cryoem.recorded.columns import MEASURED, SHOT, Column
 from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.pace import measured_seconds
 from coaf.cryoem.recorded.recording import Recording
@@ -22,16 +24,17 @@ from coaf.cryoem.reward import GoodBelow
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 EXPOSURES = Path(os.environ.get("COAF_DATA", SHARED)) / "eminsight-krios" / "exposures.csv"
+DEFOCI = (-2.5, -2.0, -1.5, -1.0, -0.5)
 COLUMNS = {
-    "order": Column("shot", "", "which of the hole's shots it was, in time, from 0"),
-    "area": Column("shot", "", "the template's shot area, by its number"),
+    "order": SHOT["order"],
+    "place": Column("shot", "", "the template's shot areas in the order of their numbers"),
+    "defocus": Column("shot", "µm", "inferred from the order of holes in a square"),
     **MEASURED,
     "early_motion": Column("measured", "Å", "motion in the first frames"),
     "total_motion": Column("measured", "Å", "motion in all frames"),
 }
 OF = {
     "order": "order_in_hole",
-    "area": "shot_id",
     "ctf": "ctf_A",
     "particles": "n_particles",
     "early_motion": "early_motion_A",
@@ -52,12 +55,18 @@ def read_krios(path: Path = EXPOSURES) -> Recording:
         )
         for row in rows
     }
+    areas = sorted({row["shot_id"] for row in rows})
+    turns = _turns(rows)
     shots = [
         ShotRow(
             row["hole"],
             int(row["order_in_hole"]),
             float(row["t_name_s"]),  # t_xml_s lags where a cluster ends
-            {name: float(row[column]) for name, column in OF.items()},
+            {
+                "place": areas.index(row["shot_id"]),
+                "defocus": DEFOCI[turns[row["hole"]] % len(DEFOCI)],
+                **{name: float(row[column]) for name, column in OF.items()},
+            },
         )
         for row in rows
     ]
@@ -66,6 +75,17 @@ def read_krios(path: Path = EXPOSURES) -> Recording:
         "krios", holes.values(), shots, COLUMNS, Seconds(), provenance=told, files=(path,)
     )
     return replace(found, seconds=measured_seconds(found))
+
+
+def _turns(rows: list[dict[str, str]]) -> dict[str, int]:
+    """By hole, how many were taken before it in its square."""
+    first = {row["hole"]: row["square"] for row in sorted(rows, key=lambda r: float(r["t_name_s"]))}
+    count: dict[str, int] = {}
+    turns = {}
+    for hole, square in first.items():
+        turns[hole] = count.get(square, 0)
+        count[square] = turns[hole] + 1
+    return turns
 
 
 def main() -> None:

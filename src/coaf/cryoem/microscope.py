@@ -70,7 +70,8 @@ class Score:
     exposed_at, arrived_at
         Seconds on the microscope's clock.
     more
-        What else is known of the shot or was measured of it, by name.
+        What else is known of the shot or was measured of it, by name: what it was taken under
+        by the names of `coaf.cryoem.circumstances`.
     """
 
     hole: str

@@ -1,7 +1,7 @@
 """What decides in a session: which square, which patch, which hole, and when to leave."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coaf.bandit.arrays import FloatArray
@@ -90,12 +90,24 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one shot of a hole was worth, and how long its score was waited for."""
+    """What one shot of a hole was worth.
+
+    Attributes
+    ----------
+    hole, shot, reward
+        Of which shot, and its worth.
+    waited
+        How long its score was waited for, in seconds.
+    circumstances
+        What it was taken under that is not the ice, as far as is known: by the names and in the
+        units of `coaf.cryoem.circumstances`.
+    """
 
     hole: str
     shot: int
     reward: float
     waited: float = 0.0
+    circumstances: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 class Pilot(Protocol):

@@ -20,6 +20,7 @@ from coaf.bandit.actions import (
 )
 from coaf.bandit.arrays import BoolArray, FloatArray
 from coaf.bandit.beliefs import (
+    Beside,
     Drift,
     Ensemble,
     Finite,
@@ -148,6 +149,10 @@ BELIEFS: dict[str, Callable[[], Belief]] = {
     ),
     "mixture, gaussian": lambda: Mixture(
         [Nested(3, family="gaussian", scale=s, noise=0.5, effects=(0.3,)) for s in (0.1, 2.0)]
+    ),
+    "beside": lambda: Beside(Nested(2).widened(2), (0.0, 0.3)),
+    "beside, mixture": lambda: Beside(
+        Mixture([Nested(2, scale=s) for s in (0.5, 3.0)]).widened(3), (0.1, 0.0, -1.0)
     ),
     "nested, fixed": lambda: Nested(5, variances="fixed"),
     "nested, gaussian": lambda: Nested(3, family="gaussian"),

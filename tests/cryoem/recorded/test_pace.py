@@ -52,8 +52,12 @@ def test_a_real_session_is_a_recording(
     assert np.bincount(krios.counts)[7] == 334
     assert krios.worth(GoodBelow(3.8)).rewards.sum() / 2380 == pytest.approx(0.595, abs=5e-4)
     assert krios.worth(GoodBelow(5.0)).rewards.sum() / 2380 == pytest.approx(0.842, abs=5e-4)
-    centre = krios.shots.values["area"] == 19508576
-    assert (krios.shots.values["ctf"][centre] < 5.0).mean() == pytest.approx(0.60, abs=0.01)
+    fine = krios.shots.values["ctf"] < 5.0
+    shares = [fine[krios.shots.values["place"] == k].mean() for k in range(7)]
+    assert sorted(shares)[0] == pytest.approx(0.60, abs=0.01), "the centre of the hole"
+    assert sorted(shares)[1] > 0.85
+    little = krios.shots.values["defocus"] == -0.5
+    assert fine[little].mean() < 0.65 < 0.9 < fine[~little].mean()
     folder = write_recording(krios, tmp_path_factory.mktemp("krios"))
     assert same(read_recording(folder), krios)
 

@@ -1,5 +1,6 @@
 """What is known of the mean reward; every belief is imported here, which registers it."""
 
+from coaf.bandit.beliefs.beside import Beside
 from coaf.bandit.beliefs.drift import Drift
 from coaf.bandit.beliefs.ensemble import Ensemble
 from coaf.bandit.beliefs.finite import Finite
@@ -13,6 +14,7 @@ from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.scale_free import ScaleFree
 
 __all__ = [
+    "Beside",
     "Drift",
     "Ensemble",
     "Finite",

@@ -61,6 +61,11 @@ class Mixture:
         self.dim, self.family = beliefs[0].dim, beliefs[0].family
         self._weigh()
 
+    def widened(self, more: int, scale: float = 2.5) -> "Mixture":
+        """A mixture that begins as this one did, of beliefs with `more` features (`Nested`)."""
+        beliefs = [one.widened(more, scale) for one in self.beliefs]
+        return Mixture(beliefs, weights=np.exp(self._start).tolist())
+
     def _weigh(self) -> None:
         logs = self._start + [one.evidence for one in self.beliefs]
         found = np.exp(logs - logs.max())

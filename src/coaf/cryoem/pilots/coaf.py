@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import ceil, isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.beside import Beside
+from coaf.bandit.groups import Groups
 from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.state import entry
@@ -17,6 +20,7 @@ from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots import reasons
 from coaf.cryoem.pilots.designs import Design, design_for
 from coaf.cryoem.pilots.known_patch import KnownPatch
+from coaf.cryoem.pilots.shot_effects import SCALE, ShotEffects
 from coaf.cryoem.pilots.square_choice import SquareChoice
 from coaf.cryoem.pilots.switching import Switching
 from coaf.cryoem.reward import Reward
@@ -47,6 +51,9 @@ class CoafPilot:
     decided. Before each entry the policy is told the time left, how many patches are to be
     expected of the squares not opened, and which patches could be returned to, so that the price
     of a second falls when the grid runs out.
+
+    What shots were taken under, as far as scores say, is learned beside the ice (`ShotEffects`), and
+    holes are judged at what is usual of it.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class CoafPilot:
         self._visit = ""  # the name of the one under way
         self._expose = timing.hole()
         self._waits: list[float] = []
+        self.shots = ShotEffects()
 
     # Asked
 
@@ -91,8 +99,8 @@ class CoafPilot:
                 if not (self.policy.worth(again, rate, anew=False) > 0).any():
                     best, worth = self.squares.ranking[0]
                     why = f"{choice.why} Nothing else does either, so the best is opened."
-                    return Choice(best, why, estimate=worth, rate=rate)
-            return choice
+                    choice = Choice(best, why, estimate=worth, rate=rate)
+            return replace(choice, why=f"{choice.why}{self.shots.said}")
 
     def patch(self, patches: Sequence[Open], left: Left) -> Choice:
         with self._facing(left):
@@ -185,12 +193,13 @@ class CoafPilot:
         pass
 
     def scored(self, scores: Sequence[Scored]) -> None:
-        where = [self._where[score.hole] for score in scores]
-        self.policy.absorb(
-            np.array([known.features[i] for known, i in where]),
-            [self.design.target(score.reward) for score in scores],
-            np.concatenate([known.labels(1) for known, _ in where]),
-        )
+        if self.shots.tell(scores):
+            belief, usual = self.design.belief(), self.shots.usual
+            wide = Beside(belief.widened(len(usual), SCALE), usual) if len(usual) else belief
+            self.policy.belief = wide
+            self.policy.refit(*self._rows(self.shots.scores))
+        else:
+            self.policy.absorb(*self._rows(scores))
         self._waits += [score.waited for score in scores if score.shot == 0]
         self._waits = self._waits[-_WAITS:]
         if self._waits:
@@ -198,11 +207,23 @@ class CoafPilot:
             self.policy.lag = min(ceil(late - 1e-9), _LATEST)
 
     def state(self) -> dict[str, Any]:
-        return {"policy": self.policy.state(), "waits": list(self._waits)}
+        waits, shots = list(self._waits), self.shots.state()
+        return {"policy": self.policy.state(), "waits": waits, "shots": shots}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.policy = Stepwise.restore(entry(state, "policy"))
         self._waits = list(entry(state, "waits"))
+        self.shots = ShotEffects.restore(state.get("shots"))
+
+    def _rows(self, scores: Sequence[Scored]) -> tuple[FloatArray, list[float], Groups]:
+        """Scores as the belief learns them."""
+        where = [self._where[score.hole] for score in scores]
+        ice = np.array([known.features[i] for known, i in where])
+        return (
+            np.hstack([ice, self.shots.columns(scores)]),
+            [self.design.target(score.reward) for score in scores],
+            np.concatenate([known.labels(1) for known, _ in where]),
+        )
 
     def _reckoned(
         self, decision: Decision, here: Open, timing: Timing, inside: bool

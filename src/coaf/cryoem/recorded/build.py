@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
+from coaf.cryoem.recorded.columns import MEASURED, SHOT, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording, Shots
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import fit_of
@@ -133,7 +133,8 @@ def build_recording(
         What things took.
     described
         What columns mean, where there is something to say. Of the others, features are known
-        before exposure, and what scores have in `more` was measured.
+        before exposure, and what scores have in `more` was measured, but for what shots are taken
+        under (`coaf.cryoem.circumstances`).
     grids
         The grid that each square lies in; squares that are not here lie in one called `name`.
     provenance
@@ -144,7 +145,7 @@ def build_recording(
     found = list(dict.fromkeys(name for score in last.values() for name in _values(score)))
     every = {
         **{c: told.get(c, Column("before")) for c in columns},
-        **{c: told.get(c, MEASURED.get(c, Column("measured"))) for c in found},
+        **{c: told.get(c, (MEASURED | SHOT).get(c, Column("measured"))) for c in found},
     }
     opened = {survey.square: survey for survey in surveys}
     holes = [

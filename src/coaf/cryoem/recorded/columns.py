@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
+from coaf.cryoem.circumstances import CIRCUMSTANCES
+
 Role = Literal["before", "shot", "measured"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -30,11 +32,13 @@ class Column(NamedTuple):
 
 # These mean the same in every recording, and need no description.
 RESERVED = ("hole", "patch", "square", "tile", "grid", "x", "y", "shot", "when")
-# So do these, which rewards are made of; a recording may say more about them.
+# So do these, which rewards are made of, and those that shots are taken under; a recording may say
+# more about them.
 MEASURED = {
     "ctf": Column("measured", "Å", "resolution of the CTF fit"),
     "particles": Column("measured", "", "particles picked"),
 }
+SHOT = {name: Column("shot", *told) for name, told in CIRCUMSTANCES.items()}
 
 
 def impossible(column: str, value: float) -> str:

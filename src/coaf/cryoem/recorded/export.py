@@ -1,9 +1,7 @@
 """A session as a recording: what was seen, taken and measured."""
 
-from dataclasses import replace
-
 from coaf.cryoem.recorded.build import build_recording
-from coaf.cryoem.recorded.columns import Column
+from coaf.cryoem.recorded.columns import SHOT, Column
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.session.engine import Engine
@@ -35,20 +33,15 @@ def recording_of(engine: Engine, name: str) -> Recording:
     True
     """
     book, timing, settings = engine.book, engine.timing, engine.settings
-    known = {
-        event.hole: {name: value for name, value in event.known.items() if value is not None}
-        for event in engine.events
-        if isinstance(event, Exposed)
-    }
-    scores = [engine.learning.score(shot) for shot in engine.learning.values]
+    known = (name for event in engine.events if isinstance(event, Exposed) for name in event.known)
     opened = {name: entry for name, entry in book.squares.items() if entry.opened}
     return build_recording(
         name,
         [book.survey(square, entry.patches) for square, entry in opened.items()],
-        [replace(s, more={**known.get(s.hole, {}), **s.more}) for s in scores],
+        [engine.learning.score(shot) for shot in engine.learning.values],
         columns=() if settings is None else settings.columns,
         seconds=Seconds(timing.survey, timing.enter, timing.expose, timing.shot),
-        described={column: Column("shot") for one in known.values() for column in one},
+        described={column: SHOT.get(column, Column("shot")) for column in known},
         grids={square: entry.grid or name for square, entry in opened.items()},
         provenance={} if settings is None else {"pilot": settings.pilot, "reward": settings.reward},
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
-from coaf.cryoem.recorded.columns import MEASURED, RESERVED, Column, RecordingError
+from coaf.cryoem.recorded.columns import MEASURED, RESERVED, SHOT, Column, RecordingError
 from coaf.cryoem.recorded.description import Description, description_text, read_description
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.sheet import Line, Sheet, read_sheet
@@ -62,7 +62,7 @@ def _further(
         if name in reserved:
             continue
         where = f"{sheet.path}, line 1, column {name!r}"
-        told = said.columns.get(name) or MEASURED.get(name)
+        told = said.columns.get(name) or (MEASURED | SHOT).get(name)
         if name in RESERVED:
             raise RecordingError(f"{where}: it belongs into {HOLES if 'shot' in roles else SHOTS}")
         if told is None:

@@ -313,7 +313,8 @@ class Exposed(Event, kind="exposed"):
     """A hole was exposed, whoever decided it; `seconds` without maintenance.
 
     `shots` is how many micrographs were taken, None for as many as the hole has. `known` are
-    numbers known of the exposure itself, as its defocus.
+    numbers known of the exposure itself, of all its shots: its defocus in µm, or others
+    by the names of `coaf.cryoem.circumstances`.
     """
 
     hole: str
@@ -368,7 +369,10 @@ class Overridden(Event, kind="overridden"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCame(Event, kind="scored"):
-    """What was measured of a shot: "ctf" in Å, None for a fit that failed; "particles"; others."""
+    """What was measured of a shot: "ctf" in Å, None for a fit that failed; "particles"; others.
+
+    What the shot was taken under is among them, by the names of `coaf.cryoem.circumstances`.
+    """
 
     hole: str
     shot: int = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coaf.bandit.state import entry
+from coaf.cryoem.circumstances import circumstances_of
 from coaf.cryoem.grid import Square
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.pilot import Left, Open, Pilot, Scored
@@ -30,13 +31,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A hole that was exposed: when, where, and how many shots."""
+    """A hole that was exposed: when, where, how many shots, and what is known of them all."""
 
     hole: str
     time: float
     square: str
     patch: str
     shots: int
+    known: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,18 @@ class Learning:
         if not self.stale:
             fact(self.pilot)
 
-    def exposed(self, hole: str, time: float, *, square: str, patch: str, shots: int) -> None:
+    def exposed(
+        self,
+        hole: str,
+        time: float,
+        *,
+        square: str,
+        patch: str,
+        shots: int,
+        known: Mapping[str, float | None],
+    ) -> None:
         """A hole was exposed."""
-        taken = self._taken[hole] = _Taken(hole, time, square, patch, shots)
+        taken = self._taken[hole] = _Taken(hole, time, square, patch, shots, known)
         self._story.append(taken)
         self._watch(taken, time)
         if not self.stale:
@@ -151,15 +162,19 @@ class Learning:
             return None
 
     def score(self, shot: Shot) -> Score:
-        """What was measured of a shot."""
-        known, exposed_at = dict(self.values[shot]), self._taken[shot[0]].time
+        """What was measured of a shot, and is known of it."""
+        known, exposed_at = self._known(shot), self._taken[shot[0]].time
         ctf, particles = known.pop("ctf", None), known.pop("particles", None)
         more = {name: value for name, value in known.items() if value is not None}
         return Score(*shot, ctf, particles, exposed_at, exposed_at, more)
 
+    def _known(self, shot: Shot) -> dict[str, float | None]:
+        """Of a shot: what was known of the exposure, unless its score says otherwise."""
+        return {**self._taken[shot[0]].known, **self.values[shot]}
+
     def _told(self, came: _Came, reward: float) -> Scored:
         waited = max(came.time - self._taken[came.shot[0]].time, 0.0)
-        return Scored(*came.shot, reward, waited)
+        return Scored(*came.shot, reward, waited, circumstances_of(self._known(came.shot)))
 
     # The guard
 

@@ -1,6 +1,6 @@
 """A situation: all that a session knows, which is the fold of its events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from math import inf
@@ -233,7 +233,7 @@ class Situation:
             case ev.Moved():
                 self._moved(event)
             case ev.Exposed():
-                self._exposed(event.hole, event.time, event.seconds, event.shots)
+                self._exposed(event.hole, event.time, event.seconds, event.shots, event.known)
             case ev.Failed():
                 self._failed(event)
             case ev.Reconciled():
@@ -387,9 +387,16 @@ class Situation:
         known.entered, known.open = True, None
         self._worked()
 
-    def _exposed(self, name: str, time: float, seconds: float, shots: int | None) -> None:
-        known = self.book.hole(name)
-        if known.state == "taken":
+    def _exposed(
+        self,
+        name: str,
+        time: float,
+        seconds: float = 0.0,
+        shots: int | None = None,
+        known: Mapping[str, float | None] | None = None,
+    ) -> None:
+        hole = self.book.hole(name)
+        if hole.state == "taken":
             self._note("refused", "reported as exposed a second time", name, time)
             return
         count = self.book.the_hole(name).shots if shots is None else shots
@@ -401,8 +408,9 @@ class Situation:
         self.book.mark(name, "taken")
         self.gained = True
         self._worked()
-        square = self.book.patch(known.patch).patch.square
-        self.learning.exposed(name, time, square=square, patch=known.patch, shots=count)
+        square = self.book.patch(hole.patch).patch.square
+        place = {"square": square, "patch": hole.patch}
+        self.learning.exposed(name, time, **place, shots=count, known=known or {})
 
     def _failed(self, event: ev.Failed) -> None:
         match event.what:
@@ -431,7 +439,7 @@ class Situation:
 
     def _reconciled(self, event: ev.Reconciled) -> None:
         if event.taken:
-            self._exposed(event.hole, event.time, 0.0, None)
+            self._exposed(event.hole, event.time)
         else:
             self.told = None if self.told == event.hole else self.told
             self.book.mark(event.hole, "free")
@@ -465,7 +473,7 @@ class Situation:
             self._note("refused", why, hole, event.time)
             return
         if maybe:
-            self._exposed(hole, event.time, 0.0, None)  # or there were no score
+            self._exposed(hole, event.time)  # or there were no score
         self.learning.scored(shot, event.values, event.time)
 
     def _note(self, what: str, why: str, hole: str, time: float) -> None:

@@ -132,6 +132,21 @@ class Nested(Unitless):
         self._units = Units.none(self.dim) if found else None
         self._start()
 
+    def widened(self, more: int, scale: float = _SCALE) -> "Nested":
+        """A belief that begins as this one did, with `more` features after those it has.
+
+        Of those nothing is expected. `scale` is the standard deviation of their coefficients, where
+        scales are stated.
+        """
+        wide, centre = self.scale, self.centre
+        if wide is not None:
+            own = wide if isinstance(wide, tuple) else (wide,) * (self.dim + 1)
+            wide = (*own[:-1], *(scale,) * more, own[-1])
+        if centre is not None:
+            centre = (*centre[:-1], *(0.0,) * more, centre[-1])
+        settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
+        return Nested(self.dim + more, **{**settings, "scale": wide, "centre": centre})
+
     def _start(self) -> None:
         units = Units.none(self.dim) if self._units is None else self._units
         # Gaussian rewards are learned in these units, so that those they came in do not matter.
