@@ -3,9 +3,9 @@
     python benchmarks/krios.py FOLDER [--data FILE]
 
 Writes the recording into FOLDER, where `coaf.cryoem.read_recording` finds it. FILE is the session's
-`exposures.csv`, that of `../shared/data/eminsight-krios` (or $COAF_DATA) unless given. The table has
-no defocus; the session cycled through five, hole by hole and anew in each square, which is what the
-recording has.
+`exposures.csv`, that of `../shared/data/eminsight-krios` (or $COAF_DATA) unless given. The table
+has no defocus; the session cycled through five, hole by hole and anew in each square, which is what
+the recording has.
 """
 
 import argparse

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from krios import EXPOSURES, read_krios
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.microscope import Score
@@ -28,6 +27,7 @@ from coaf.cryoem.session.collect import GOOD, collect
 from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.population import member
 from coaf.cryoem.simulator.simulator import Simulator
+from krios import EXPOSURES, read_krios
 
 PAGE = Path(__file__).parents[1] / "docs" / "shots_results.md"
 FIRST = 3014  # seed of the grids like a recorded one
@@ -64,8 +64,9 @@ def session(kind: str, number: int, arm: str) -> Row:
         conditions=replace(conditions, defocus_steps=steps),
     )
     done = collect(microscope, "coaf", hours=HOURS, explore=0.0)
-    worth = sum(microscope.first_visit(GOOD, hole) for hole in done.truth)
-    good, holes = done.summary()["good"], len(done.truth)
+    taken = done.truth or {}
+    worth = sum(float(microscope.first_visit(GOOD, hole)) for hole in taken)
+    good, holes = done.summary()["good"], len(taken)
     counts = {"good": good, "holes": holes, "alarms": len(done.alarms)}
     return {"kind": kind, "grid": number, "arm": arm, "worth": worth, **counts}
 
@@ -116,11 +117,11 @@ def against(rows: list[Row], arm: str, kinds: list[str]) -> tuple[float, float, 
 
 def simulated(rows: list[Row], grids: int) -> list[str]:
     lines = [
-        f"{grids} grids of each kind, {HOURS:g} h each, fast timing, three sessions on each: without "
-        f"a cycle, with one of {STEPS} defoci that scores tell, and with one that they do not tell. "
-        "What is compared is the worth at usual defocus of all holes taken, on a first visit and "
-        "without faults, relative to the session without a cycle: all grids together, with 95 % "
-        "intervals over grids (bootstrap), and the worst grid.",
+        f"{grids} grids of each kind, {HOURS:g} h each, fast timing, three sessions on each: "
+        f"without a cycle, with one of {STEPS} defoci that scores tell, and with one that they do "
+        "not tell. What is compared is the worth at usual defocus of all holes taken, on a first "
+        "visit and without faults, relative to the session without a cycle: all grids together, "
+        "with 95 % intervals over grids (bootstrap), and the worst grid.",
         "",
         "| grids | defocus is | worth of holes | 95 % interval | worst grid | good micrographs |",
         "|---|---|---|---|---|---|",
@@ -143,9 +144,9 @@ def simulated(rows: list[Row], grids: int) -> list[str]:
     alarms = {a: sum(r["alarms"] for r in rows if r["arm"] == a) for a in ARMS}
     lines += [
         "",
-        f"The goal, holes worth within {GOAL:.0%} where defocus is told, is **{met}** over all grids "
-        f"({total:+.1%}), {sure}. The cycle itself spoils micrographs, whatever is chosen (last "
-        f"column). Alarms: {alarms['none']:.0f} without a cycle, {alarms['said']:.0f} and "
+        f"The goal, holes worth within {GOAL:.0%} where defocus is told, is **{met}** over all "
+        f"grids ({total:+.1%}), {sure}. The cycle itself spoils micrographs, whatever is chosen "
+        f"(last column). Alarms: {alarms['none']:.0f} without a cycle, {alarms['said']:.0f} and "
         f"{alarms['silent']:.0f} with it.",
     ]
     return lines

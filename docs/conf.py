@@ -37,6 +37,7 @@ exclude_patterns = [
     "beliefs_results.md",
     "guard_results.md",
     "free_results.md",
+    "shots_results.md",
     "replay_results.md",
     "simulator_results.md",
     "simulator_ranking.md",

@@ -348,3 +348,63 @@ def test_without_scores_no_fewer_particles_are_collected_than_by_taking_all(seed
         for grid, policy in zip(grids, ("coaf", "take-all"), strict=True)
     )
     assert ours > 0.97 * every > 1.0
+
+
+def cycled(pilot: CoafPilot, patches: Sequence[Patch], *, told: bool) -> None:
+    """Patch after patch is taken whole; of a cycle of defoci the last spoils every hole.
+
+    The last patch is taken with that one alone.
+    """
+    for k, patch in enumerate(patches):
+        for i, hole in enumerate(expose(pilot, patch, len(patch.holes))):
+            defocus = -0.5 if k == len(patches) - 1 else -2.5 + 0.5 * (i % 5)
+            known = {"defocus": defocus} if told else {}
+            pilot.scored([Scored(hole, 0, float(defocus < -0.5), circumstances=known)])
+
+
+def test_what_spoils_shots_is_not_learned_as_ice() -> None:
+    """A patch that was taken with too little defocus is as good as others, for who is told."""
+    worth = {}
+    for told in (True, False):
+        pilot, patches = by_hand(*"abcde", holes=10)
+        cycled(pilot, patches, told=told)
+        worth[told] = [float(pilot.estimates(patch).mean()) for patch in patches]
+    assert worth[False][-1] < 0.35
+    assert min(worth[False][:-1]) > 0.6
+    assert worth[True][-1] > 0.75
+    assert min(worth[True][:-1]) > 0.85
+
+
+@pytest.mark.parametrize("known", [{"defocus": -1.5, "place": 0.0}, {"dose": 40.0}])
+def test_what_is_the_same_for_all_shots_changes_nothing(known: dict[str, float]) -> None:
+    answered = []
+    for circumstances in ({}, known):
+        pilot, patches = by_hand("a", "b")
+        for k, hole in enumerate(expose(pilot, patches[0], 6)):
+            pilot.scored([Scored(hole, 0, float(k % 2), circumstances=circumstances)])
+        answered.append(answers(pilot, patches, SCARCE))
+        assert isinstance(pilot.policy.belief, Mixture)
+    assert answered[0] == answered[1]
+
+
+def test_who_is_told_of_shots_goes_on_from_its_state() -> None:
+    pilot, patches = by_hand(*"abcde", holes=10)
+    cycled(pilot, patches[:3], told=True)
+    same, _ = by_hand(*"abcde", holes=10)
+    same.restore(json.loads(json.dumps(pilot.state())))
+    for one in (pilot, same):
+        cycled(one, patches[3:], told=True)
+    assert answers(same, patches, SCARCE) == answers(pilot, patches, SCARCE)
+    assert "judged at usual defocus" in pilot.square(SCARCE.squares, SCARCE).why
+
+
+def test_a_state_of_before_scores_were_kept_still_loads() -> None:
+    pilot, patches = by_hand("a", "b")
+    tell(pilot, expose(pilot, patches[0], 3), 1.0)
+    state = {name: value for name, value in pilot.state().items() if name != "shots"}
+    same, _ = by_hand("a", "b")
+    same.restore(state)
+    assert learned(same) == 3
+    tell(same, ["a-3"], 1.0)
+    tell(pilot, ["a-3"], 1.0)
+    assert answers(same, patches, SCARCE) == answers(pilot, patches, SCARCE)

@@ -470,6 +470,24 @@ def test_scores_are_told_once_with_how_long_they_were_waited_for() -> None:
     assert len(diary(hand).scores) == 1
 
 
+def test_pilots_are_told_what_shots_were_taken_under() -> None:
+    """By the score, or by the exposure for all its shots; also when all is told again."""
+    hand = Hand(Engine(make=lambda _: Diary()))
+    hand.open("s1")
+    hand.obey(hand.next())
+    hand.next()
+    known = {"defocus": -1.5, "tilt": 30.0, "dose": 40.0}
+    hand.tell(ev.Exposed, hole="s1p1h0", known=known)
+    hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0, "defocus": -1.4, "place": None})
+    told = {"defocus": -1.4, "tilt": 30.0}
+    assert [dict(score.circumstances) for score in diary(hand).scores] == [told]
+    assert hand.engine.learning.score(("s1p1h0", 0)).more == {**told, "dose": 40.0}
+    hand.tell(ev.ScoreCorrected, hole="s1p1h0", values={"ctf": 9.0})
+    hand.next()
+    again = [Scored("s1p1h0", 0, 0.0, 1.0, {"defocus": -1.5, "tilt": 30.0})]
+    assert diary(hand).scores == again
+
+
 def test_a_correction_is_told_from_the_start_and_past_instructions_stay() -> None:
     hand = Hand(Engine(make=lambda _: Diary()))
     hand.open("s1")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.feedback import Feedback
+from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.simulator.conditions import (
     Conditions,
     expected_resolution,
@@ -306,7 +307,7 @@ def test_a_recording_holds_what_the_simulator_would_give() -> None:
         assert told == [
             (simulator.truth(hole.name, k), simulator.particles(hole.name, k)) for k in (0, 1)
         ]
-    assert recording.seconds == (12.09, 51.99, 6.66, 4.0)
+    assert recording.seconds == Seconds(12.09, 51.99, 6.66, 4.0)
 
 
 def test_bad_settings_are_named() -> None:

@@ -52,8 +52,8 @@ class CoafPilot:
     expected of the squares not opened, and which patches could be returned to, so that the price
     of a second falls when the grid runs out.
 
-    What shots were taken under, as far as scores say, is learned beside the ice (`ShotEffects`), and
-    holes are judged at what is usual of it.
+    What shots were taken under, as far as scores say, is learned beside the ice (`ShotEffects`),
+    and holes are judged at what is usual of it.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from coaf.cryoem.pilot import Scored
 
 SCALE = 1.5  # of the log odds that a circumstance may make, for a usual departure from the usual
 _MOST = 25  # places that count by themselves
-_ODD = 0.025  # share of values at either end that count as no further: fits that failed say anything
+_ODD = 0.025  # share at either end that counts as no further: fits that failed say anything
 
 
 @dataclass(frozen=True, slots=True)
