@@ -245,8 +245,8 @@ def main() -> None:
     krios = real() if EXPOSURES.is_file() else [f"There is no session at `{EXPOSURES}`."]
     rows = list(sessions(given.grids, given.rows))
     parts = [
-        ["### Simulated sessions", "", *simulated(rows, given.grids)],
-        ["### A real session", "", *krios],
+        ["## Simulated sessions", "", *simulated(rows, given.grids)],
+        ["## A real session", "", *krios],
     ]
     given.out.write_text("\n\n".join("\n".join(part) for part in parts) + "\n", "utf-8")
 
