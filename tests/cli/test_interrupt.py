@@ -35,6 +35,8 @@ def interrupt(*command: str, after: str, times: int = 1) -> tuple[int, str, str]
 
     The key reaches the whole group of processes, as in a terminal. Both pipes end only when every
     process that holds them has ended, so that returning at all says that nobody was left behind.
+    The code is what a shell would say: a Python that meets the key inside an `exec` of text, as
+    dataclasses and numba do them, ends itself by the signal however the key was answered.
     """
     with subprocess.Popen(
         [sys.executable, *command],
@@ -57,7 +59,7 @@ def interrupt(*command: str, after: str, times: int = 1) -> tuple[int, str, str]
         printed = process.stdout.read()
         code = process.wait()
         guard.cancel()
-    return code, printed, "".join(said)
+    return code if code >= 0 else 128 - code, printed, "".join(said)
 
 
 @pytest.fixture(scope="module")
