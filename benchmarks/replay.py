@@ -28,19 +28,20 @@ from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.memory_root import MemoryRoot
 from coaf.cryoem.pilots.coaf import CoafPilot
-from coaf.cryoem.pilots.designs import Design, design_for
+from coaf.cryoem.pilots.designs import NEAR, Design, design_for
 from coaf.cryoem.pilots.paper import WholePatch
 from coaf.cryoem.pilots.prediction import (
     OTHER,
     SHARES,
     USUAL,
     prediction_belief,
+    typical_patches,
 )
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.replay import play_orders
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant_rate
 from coaf.cryoem.reward import GoodBelow, parse_reward
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.session.situation import Make
@@ -93,7 +94,8 @@ def no_typical(settings: Settings) -> CoafPilot:
 
 def vague(settings: Settings) -> CoafPilot:
     belief = partial(Nested, 2, scale=5.0)
-    return piloted(settings, replace(designed(settings), belief=belief, typical=nothing))
+    design = replace(designed(settings), belief=belief, typical=nothing, placed=False)
+    return piloted(settings, design)
 
 
 def own_only(settings: Settings) -> CoafPilot:
@@ -105,7 +107,7 @@ def own_only(settings: Settings) -> CoafPilot:
 
     def belief() -> Mixture:
         beliefs = [
-            Nested(1, centre=(c[0], c[2]), scale=(s[0], s[2]), effects=effects)
+            Nested(3, centre=(c[0], c[2]), scale=(s[0], s[2]), effects=effects, near=NEAR)
             for c, s, effects in (USUAL, OTHER)
         ]
         return Mixture(beliefs, weights=SHARES)
@@ -114,21 +116,38 @@ def own_only(settings: Settings) -> CoafPilot:
 
 
 def grouped(settings: Settings, levels: int) -> CoafPilot:
-    """With effects of the innermost levels alone."""
+    """With effects of the innermost levels alone; without any, nothing is shared nearby either."""
+    near = NEAR if levels else None
 
     def belief() -> Mixture:
         beliefs = [
-            Nested(2, centre=c, scale=s, effects=effects[len(effects) - levels :])
-            for c, s, effects in (USUAL, OTHER)
+            Nested(4 if levels else 2, centre=c, scale=s, effects=e[len(e) - levels :], near=near)
+            for c, s, e in (USUAL, OTHER)
         ]
         return Mixture(beliefs, weights=SHARES)
 
-    return piloted(settings, replace(designed(settings), belief=belief))
+    design = replace(designed(settings), belief=belief)
+    return piloted(settings, design if levels else unplaced(settings, belief))
+
+
+def unplaced(settings: Settings, belief: Callable[[], Mixture]) -> Design:
+    """With a belief that is not told where holes lie."""
+    reward = parse_reward(settings.reward)
+    assert isinstance(reward, GoodBelow)
+
+    def typical(latency: Latency, holes: int) -> list[Round]:
+        return typical_patches(reward.cut, latency, np.zeros((holes, 0)))
+
+    return replace(designed(settings), belief=belief, typical=typical, placed=False)
+
+
+def no_places(settings: Settings) -> CoafPilot:
+    return piloted(settings, unplaced(settings, prediction_belief))
 
 
 def one_prior(settings: Settings, prior: tuple[tuple[float, ...], ...]) -> CoafPilot:
     centre, scale, effects = prior
-    belief = partial(Nested, 2, centre=centre, scale=scale, effects=effects)
+    belief = partial(Nested, 4, centre=centre, scale=scale, effects=effects, near=NEAR)
     return piloted(settings, replace(designed(settings), belief=belief))
 
 
@@ -154,6 +173,7 @@ ABLATIONS: dict[str, str | Make] = {
     "only the other prior": partial(one_prior, prior=OTHER),
     "no effects of squares": partial(grouped, levels=1),
     "no effects of squares and patches": partial(grouped, levels=0),
+    "holes near each other no more alike": no_places,
     "no value of the option to stop": blind,
     "whole subsets, by means": partial(whole_subsets, optimistic=False),
     "whole subsets, optimistic": partial(whole_subsets, optimistic=True),
@@ -207,7 +227,7 @@ def real_part(recording: Recording, orders: int, ablations: int, run: Run) -> li
         ends = [
             best_fixed_cut(*asked, "prediction", row[2]),
             calibrated(*asked, "prediction", row[2]),
-            clairvoyant(*asked, row[2]),
+            clairvoyant_rate(*asked, row[2]),
         ]
         cells = [shown(next(found)) for _ in names]
         rows.append([row[0], *cells, *(f"{HOUR * end:.1f}" for end in ends)])

@@ -22,7 +22,7 @@ from coaf.bandit.policies.policy import Policy
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.select import best
 from coaf.worlds import optimum, play
-from coaf.worlds.ordinary import (
+from ordinary import (
     Ordinary,
     coins,
     counts,

@@ -25,26 +25,8 @@ extensions = [
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
-exclude_patterns = [
-    "_ext",
-    "_build",
-    "study_results.md",
-    "stress_results.md",
-    "speed_results.md",
-    "threads_results.md",
-    "retell_results.md",
-    "movielens_results.md",
-    "beliefs_results.md",
-    "guard_results.md",
-    "free_results.md",
-    "shots_results.md",
-    "replay_results.md",
-    "simulator_results.md",
-    "simulator_ranking.md",
-    "budget_results.md",
-    "selection_results.md",
-    "beliefs/*_results.md",
-]
+# What benchmarks write is no page of its own: pages include it.
+exclude_patterns = ["_ext", "_build", "**_results.md", "simulator_ranking.md"]
 html_theme = "furo"
 html_title = "coaf"
 

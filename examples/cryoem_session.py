@@ -1,7 +1,6 @@
 """An hour on a simulated grid: what COAF collects, beside what people and other programs do."""
 
-from coaf.cryoem.session.collect import collect
-from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem import Simulator, collect
 
 # With pixels=True, the default, squares are drawn and holes are found in the images.
 microscope = Simulator(seed=3, squares=12, pixels=False, prediction=True)

@@ -60,6 +60,15 @@ def asks_a_network(pages: dict[Path, Page]) -> Iterator[str]:
                 yield f"{path.name} loads {load}"
 
 
+def included() -> list[Path]:
+    """What pages include, from the folder of the docs."""
+    return [
+        (path.parent / name).relative_to(DOCS)
+        for path in sorted(DOCS.rglob("*.md"))
+        for name in re.findall(r"^```\{include\} (\S+)$", path.read_text("utf-8"), re.MULTILINE)
+    ]
+
+
 def read(folder: Path) -> dict[Path, Page]:
     return {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
 
@@ -68,7 +77,7 @@ def read(folder: Path) -> dict[Path, Page]:
     any(find_spec(name) is None for name in NEEDS), reason=f"building docs needs {', '.join(NEEDS)}"
 )
 def test_docs_build_and_stand_alone(tmp_path: Path) -> None:
-    out = tmp_path / "html"
+    out = (tmp_path / "html").resolve()
     build = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(out)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -79,6 +88,7 @@ def test_docs_build_and_stand_alone(tmp_path: Path) -> None:
     assert build.returncode == 0, build.stderr
     pages = read(out)
     assert len(pages) > len(list(DOCS.rglob("*.md"))) / 2
+    assert [path for path in included() if out / path.with_suffix(".html") in pages] == []
     assert list(asks_a_network(pages)) == []
     assert list(leads_nowhere(pages)) == []
     for sheet in out.rglob("*.css"):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,7 +220,7 @@ def test_another_number_of_arms_is_refused(latency: Latency, message: str) -> No
 
 def test_arms_are_judged_one_by_one_where_each_has_its_own_time() -> None:
     class Mine(Additive):
-        def seconds(self, chosen: BoolArray) -> float:
+        def seconds(self, chosen: Any) -> float:
             return 1.0 + float(chosen.sum()) ** 2
 
     additive, setup = Additive(5.0, 1.0), Setup(5.0, 3.0, 1.0)

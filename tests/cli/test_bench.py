@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from coaf.worlds.bench import ROUNDS, Yardstick, preset
+from coaf.worlds.bench import ROUNDS, Limit, preset
 from coaf.worlds.compiled import coded, play_compiled
 from coaf.worlds.synthetic import Synthetic
 from outside import YARDSTICK
@@ -15,7 +15,7 @@ from outside import YARDSTICK
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler on this machine")
 def test_the_yardstick_and_the_compiled_loop_agree() -> None:
     world = Synthetic(dim=10, arms=(6, 20), base=(5.0, 10.0), seed=1)
-    rate, picks = Yardstick(YARDSTICK).prepare(world.batch(ROUNDS, 0))()
+    rate, picks = Limit(YARDSTICK).prepare(world.batch(ROUNDS, 0))()
     policy = preset()
     how = coded(policy, world)
     assert how is not None

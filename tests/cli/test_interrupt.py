@@ -12,6 +12,7 @@ import pytest
 
 from coaf.bandit.kept import place
 from coaf.cryoem.recorded.folder import write_recording
+from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
 
@@ -68,6 +69,30 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_recording(recording, tmp_path_factory.mktemp("recording"))
 
 
+PRESSED = """
+import os, runpy, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+{start}
+"""
+SCRIPT = "from coaf.cli import app; sys.exit(app())"
+MODULE = "runpy.run_module('coaf.cli', run_name='__main__', alter_sys=True)"
+
+
+@pytest.mark.parametrize("start", [SCRIPT, MODULE])
+@pytest.mark.parametrize("module", ["numpy", "typer", "coaf.bandit.select", "coaf.cli.warm"])
+def test_while_the_command_line_loads(module: str, start: str) -> None:
+    command = [sys.executable, "-c", PRESSED.format(start=start), module]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert ended.returncode in (130, -signal.SIGINT)  # what a shell calls 130, too
+    assert (ended.stdout, ended.stderr) == ("", "Stopped. No work was under way.\n")
+
+
 BEGIN_AGAIN = (
     "Stopped. Nothing was finished, and nothing was written. "
     "The same command starts from the beginning.\n"
@@ -93,6 +118,17 @@ def test_nothing_was_kept(command: str, after: str, recording: Path, tmp_path: P
     assert "Traceback" not in said
     assert "Error" not in said
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_the_session_is_kept_though_its_rivals_are_not_over(tmp_path: Path) -> None:
+    line = f"run --out {tmp_path} --policy take-all --hours 3 --squares 6"
+    code, printed, said = interrupt("-m", "coaf.cli", *line.split(), after="coaf-paper")
+    assert (code, printed) == (130, "")
+    assert said.endswith(
+        f"Stopped. Written to {tmp_path}: session.json. "
+        "The same command starts from the beginning.\n"
+    )
+    assert read_recording(tmp_path).shots
 
 
 def test_what_was_finished_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

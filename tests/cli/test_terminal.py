@@ -171,11 +171,13 @@ def test_tables_in_any_encoding(recording: Path, environment: dict[str, str], un
 
 def test_a_narrow_table_loses_no_number(recording: Path) -> None:
     wide, _ = replayed(recording, PYTHONIOENCODING="utf-8", COLUMNS="100")
+    usual, _ = replayed(recording, PYTHONIOENCODING="utf-8", COLUMNS="80")
     narrow, _ = replayed(recording, PYTHONIOENCODING="utf-8", COLUMNS="50")
-    assert "┃ policy" in wide
+    assert "┃ pilot" in wide
     assert max(map(len, narrow.splitlines())) <= 50
     numbers = r"\d+\.\d+"
-    assert re.findall(numbers, narrow) == re.findall(numbers, wide)
+    assert re.findall(numbers, narrow) == re.findall(numbers, usual) == re.findall(numbers, wide)
+    assert re.search(r"^take-all +\d+\.\d +– +\d+\.\d", usual, re.MULTILINE), "a row is a line"
     assert re.search(r"take-all\n  good per hour   \d+\.\d\n  standard error  –\n", narrow)
 
 

@@ -1,10 +1,13 @@
 """Comparisons: the same numbers however they are computed, and however often interrupted."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -182,7 +185,8 @@ def test_the_best_rate_is_a_task_of_its_own() -> None:
 def test_the_result_prints_as_a_table_and_plots(tmp_path: Path) -> None:
     result = run()
     head, titles, *lines = str(result).splitlines()
-    assert head == "3 replicates of 40 rounds; the best possible is Γ* = 0.2 a second"
+    assert head == "3 replicates of 40 rounds; the best possible is 0.2 a second"
+    assert str(result).encode("cp1252"), "as outputs of Windows are encoded"
     assert titles.split()[0] == "policy"
     assert [line.split()[0] for line in lines] == list(compiled(world()))
     oracle = result.rows()[-1]
@@ -202,12 +206,12 @@ def test_what_cannot_be_sent_to_a_process_is_played_in_threads() -> None:
 
 
 class Slow:
-    """A latency of one's own that counts how often it is asked."""
+    """A latency of one's own that counts how often it is asked about part of the arms."""
 
     asked = 0
 
     def seconds(self, chosen: BoolArray) -> float:
-        Slow.asked += 1
+        Slow.asked += not chosen.all()
         return 2.0 + float(np.sqrt(np.count_nonzero(chosen)))
 
     def check(self, n: int) -> None:
@@ -233,11 +237,16 @@ class Places:
 
 
 def test_a_latency_of_ones_own_is_asked_once_for_each_subset() -> None:
-    """Making a round asks for its 16 subsets, and again for the quickest; Γ* for 16 in all."""
-    Slow.asked = 0
-    found = optimum(Places(), rounds=100)
-    assert Slow.asked == 100 * 17 + 16
-    scenes = list(Places().scenes(100, STREAM))
+    """Its 16 but the largest, by rounds that are made, Γ*, regret, and policies."""
+    Slow.asked, places = 0, Places()
+    found = optimum(places, rounds=100)
+    assert Slow.asked == 15
+    policies: dict[str, Policy] = {"coaf": coaf.COAF(2), "all": coaf.TakeAll()}
+    with ThreadPoolExecutor(1) as pool:
+        settings: dict[str, Any] = {"replicates": 2, "gamma_star": found.rate, "executor": pool}
+        coaf.compare(policies, places, rounds=20, **settings)
+    assert Slow.asked == 15
+    scenes = list(places.scenes(100, STREAM))
     gaps = [best(found.rate, s.means, s.round.latency, s.round.actions).gap for s in scenes]
     assert abs(sum(gaps)) < 1e-9
 
@@ -369,3 +378,124 @@ def test_oracles_that_differ_are_different_experiments(tmp_path: Path) -> None:
         first = function({"a": right}, world, resume=tmp_path, executor=pool, **settings)
         second = function({"a": wrong}, world, resume=tmp_path, executor=pool, **settings)
     assert float(first.paired[0, 0, -1]) < float(second.paired[0, 0, -1])
+
+
+@pytest.mark.parametrize(
+    ("policies", "place", "message"),
+    [
+        ({"a": "b"}, "world", r"policies\['a'\] is a str, which lacks decide, commit, learn; it"),
+        ({"a": coaf.TakeAll}, "world", r"policies\['a'\] is the class TakeAll; it must be"),
+        (coaf.TakeAll(), "world", r"policies is a TakeAll; give them by name, as \{\"coaf\":"),
+        ({}, "world", "policies is empty; give them by name"),
+        ({"all": coaf.TakeAll()}, "w", "world is a str, which lacks dim, means, scenes; it must"),
+        ({"all": coaf.TakeAll()}, Synthetic, "world is the class Synthetic; it must be a world"),
+    ],
+)
+def test_what_is_compared_is_named(policies: Any, place: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        coaf.compare(policies, world() if place == "world" else place, rounds=3, replicates=1)
+
+
+def test_what_is_played_is_named_at_once() -> None:
+    for policy, place in ((coaf.TakeAll(), "x"), ("x", world())):
+        with pytest.raises(
+            TypeError, match=r"is a str, which lacks .*; it must be a (world|policy)"
+        ):
+            coaf.play(policy, place, rounds=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="world is a str"):
+        optimum("x")  # type: ignore[arg-type]
+
+
+class Shown:
+    """A terminal, and the bar that was drawn there."""
+
+    is_terminal = True
+    drawn: ClassVar[list[tuple[str, float, float | None]]] = []
+
+    def __init__(self, **_: object) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def add_task(self, description: str, total: float | None) -> int:
+        return 0
+
+    def update(self, bar: int, description: str, completed: float, total: float | None) -> None:
+        self.drawn.append((description, completed, total))
+
+
+def test_the_bar_says_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("Console", "Bars"):
+        monkeypatch.setattr(sys.modules["coaf.worlds.compare"], name, Shown)
+    Shown.drawn.clear()
+    one_by_one = Own(dim=2)
+    coaf.compare({"all": coaf.TakeAll()}, one_by_one, rounds=3, replicates=2)
+    assert ("the best possible rate, step 1", 50, 5000) in Shown.drawn
+    assert ("the best possible rate, step 2", 5000, 5000) in Shown.drawn
+    assert Shown.drawn[-1] == ("comparing", 3, 3)
+    first = [bar[0] for bar in Shown.drawn].index("comparing")
+    assert not any("rate" in bar[0] for bar in Shown.drawn[first:])
+
+
+class Own:
+    """A world that has no batches."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim, self._inside = dim, Synthetic(dim, items=20)
+
+    def means(self, features: FloatArray) -> FloatArray:
+        return self._inside.means(features)
+
+    def scenes(self, rounds: int, replicate: int) -> Iterator[Scene]:
+        return self._inside.scenes(rounds, replicate)
+
+
+def test_a_figure_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run({"all": coaf.TakeAll()})
+    monkeypatch.setattr(sys.modules["coaf.bandit.extras"], "find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib: pip install 'coaf\[exp"):
+        result.figure()
+
+
+UNGUARDED = """
+import multiprocessing
+from collections.abc import Iterator
+
+import numpy as np
+
+import coaf
+
+multiprocessing.set_start_method("spawn", force=True)
+
+
+class Coins:
+    dim = 1
+
+    def means(self, features):
+        return features[:, 0]
+
+    def scenes(self, rounds, replicate):
+        for _ in range(rounds):
+            means = np.array([0.5, 1.0])
+            tossed = coaf.Round(means[:, None], coaf.Additive(1.0, 1.0))
+            yield coaf.worlds.Scene(tossed, means, means)
+
+
+coaf.compare({"all": coaf.TakeAll()}, Coins(), rounds=3, replicates=2)
+"""
+
+
+def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    command = [sys.executable, str(script)]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    if (os.cpu_count() or 1) == 1:
+        assert ended.returncode == 0  # played in this very process
+        return
+    assert ended.returncode == 1
+    said = ended.stderr.rstrip().splitlines()[-1]
+    assert said.startswith("concurrent.futures.process.BrokenProcessPool: a worker process ended")
+    assert 'must stand under `if __name__ == "__main__":`' in said

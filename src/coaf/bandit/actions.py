@@ -10,8 +10,9 @@ from math import inf
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
-from coaf.bandit.arrays import BoolArray, number
+from coaf.bandit.arrays import BoolArray, number, picked
 from coaf.bandit.groups import Groups, Label, innermost
 from coaf.bandit.subsets import Subset, as_tuple, as_tuples, check_arms, whole
 
@@ -24,7 +25,7 @@ class Actions(Protocol):
     """What an action space offers."""
 
     def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        """Whether this subset may be taken."""
+        """Whether this subset, a mask, may be taken. Those of `coaf` take numbers of arms, too."""
         ...
 
     def check(self, n: int, groups: Groups | None = None) -> None:
@@ -36,7 +37,7 @@ class Actions(Protocol):
 class AnySubset:
     """Every subset, the empty one included."""
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
         return True
 
     def check(self, n: int, groups: Groups | None = None) -> None:
@@ -49,8 +50,8 @@ class AtMost:
 
     Examples
     --------
-    >>> AtMost(1).allows(np.array([True, True]))
-    False
+    >>> AtMost(1).allows(np.array([True, True])), AtMost(1).allows([2])
+    (False, True)
     """
 
     count: int
@@ -58,8 +59,8 @@ class AtMost:
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", whole("count", self.count))
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        return int(np.count_nonzero(chosen)) <= self.count
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
+        return len(picked(chosen)) <= self.count
 
     def check(self, n: int, groups: Groups | None = None) -> None:
         return None
@@ -82,8 +83,8 @@ class Exactly:
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", whole("count", self.count))
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        return int(np.count_nonzero(chosen)) == self.count
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
+        return len(picked(chosen)) == self.count
 
     def check(self, n: int, groups: Groups | None = None) -> None:
         if n < self.count:
@@ -102,8 +103,8 @@ class OneOf:
     True
     """
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        return int(np.count_nonzero(chosen)) == 1
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
+        return len(picked(chosen)) == 1
 
     def check(self, n: int, groups: Groups | None = None) -> None:
         if n < 1:
@@ -146,10 +147,11 @@ class Grouped:
         """The most arms of this group, or None where there is no limit."""
         return self.limit if isinstance(self.limit, int) else self.limit.get(label)
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        self.check(len(chosen), groups)
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
+        n = 0 if groups is None else len(groups)
+        self.check(n, groups)
         taken: dict[Label, int] = {}
-        for label in innermost(np.asarray(groups)[chosen]):
+        for label in innermost(np.asarray(groups)[picked(chosen, n)]):
             taken[label] = taken.get(label, 0) + 1
         limits = {label: self.limit_of(label) for label in taken}
         return all(limit is None or taken[label] <= limit for label, limit in limits.items())
@@ -190,7 +192,7 @@ class Listed:
         if not self.subsets:
             raise ValueError("subsets is empty; list at least one subset, perhaps ()")
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
         return as_tuple(chosen) in self.subsets
 
     def check(self, n: int, groups: Groups | None = None) -> None:
@@ -226,8 +228,8 @@ class Capped:
         """Whether a subset that takes this long meets the cap."""
         return seconds <= self.limit
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
-        return self.actions.allows(chosen, groups)
+    def allows(self, chosen: npt.ArrayLike, groups: Groups | None = None) -> bool:
+        return self.actions.allows(np.asarray(chosen), groups)
 
     def check(self, n: int, groups: Groups | None = None) -> None:
         self.actions.check(n, groups)

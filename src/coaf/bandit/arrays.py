@@ -11,6 +11,10 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 A = TypeVar("A", bound=npt.NDArray[Any])
 
+_NO_NUMBERS = {"M": "dates", "m": "times that went by", "c": "complex numbers"}  # by kind of dtype
+
+LARGEST = 1e150  # a larger number is none: its square overflows, and what is summed up of it
+
 # The one object of each native dtype: `is` with it is the quickest test, and hot paths test often.
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
@@ -52,7 +56,7 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
             "or fewer columns, as sklearn's TruncatedSVD makes them"
         )
     try:
-        array = np.array(value, dtype=np.float64, order="C")
+        array = _as_floats(value)
     except (TypeError, ValueError) as error:
         _name_column(name, value)
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
@@ -60,6 +64,7 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     finite = np.isfinite(array)
     if not finite.all():
+        _name_column(name, value)
         where = _position(~finite)
         raise ValueError(
             f"{name}[{where}] is {array[~finite][0]}; every entry must be a finite number"
@@ -73,16 +78,31 @@ def floats(name: str, value: Any, *, ndim: int, low: float | None = None) -> Flo
     return array
 
 
+def _as_floats(value: Any) -> FloatArray:
+    """A copy as floats, or an error; NumPy would make numbers of dates, which depend on a unit."""
+    given = np.asarray(value)
+    if given.dtype.kind in _NO_NUMBERS:
+        raise TypeError(f"got {_NO_NUMBERS[given.dtype.kind]}")
+    return np.array(given, dtype=np.float64, order="C")
+
+
 def _name_column(name: str, frame: Any) -> None:
-    """Say which column of a data frame holds no numbers."""
+    """Say which column of a data frame holds no numbers, or in which row it has none."""
     for column in getattr(frame, "columns", ()):
+        held = frame[column]
+        gone = np.asarray(held.isna() if hasattr(held, "isna") else np.zeros(0), dtype=np.bool_)
         try:
-            np.array(frame[column], dtype=np.float64)
+            _as_floats(held[~gone] if gone.any() else held)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{name} has a column {column!r} that is not numbers ({error}): leave it out, or "
                 "make numbers of it, as pandas.get_dummies or sklearn's OneHotEncoder do"
             ) from None
+        if gone.any():
+            raise ValueError(
+                f"{name} has nothing in column {column!r}, row {int(gone.argmax())} (from 0): fill "
+                "it, or leave the row out"
+            )
 
 
 def number(name: str, value: Any, *, low: float | None = None, above: float | None = None) -> float:
@@ -108,7 +128,36 @@ def number(name: str, value: Any, *, low: float | None = None, above: float | No
     return result
 
 
-def mask(name: str, value: Any, n: int) -> BoolArray:
+def picked(chosen: npt.ArrayLike, n: int | None = None, name: str = "chosen") -> IntArray:
+    """The numbers of the arms chosen, rising, given as a mask or as numbers.
+
+    `n` is how many arms there are, where that is known.
+
+    Examples
+    --------
+    >>> picked([True, False, True]), picked([2, 0])
+    (array([0, 2]), array([0, 2]))
+    """
+    given = np.asarray(chosen)
+    if given.dtype == np.bool_ and given.ndim == 1 and (n is None or len(given) == n):
+        return given.nonzero()[0]
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size > 0):
+        over = "arms" if n is None else f"{n} arms"
+        raise ValueError(
+            f"{name} must be a boolean mask over {over} or their numbers, got shape "
+            f"{given.shape} of {given.dtype}"
+        )
+    numbers = np.unique(given.astype(np.int64))
+    if len(numbers) < len(given):
+        raise ValueError(f"{name} names an arm twice; if it is a mask, give booleans")
+    if len(numbers) and (numbers[0] < 0 or (n is not None and numbers[-1] >= n)):
+        bad = (given < 0) | (given > (numbers[-1] if n is None else n - 1))
+        at, there = int(bad.argmax()), "0 or above" if n is None else f"0 to {n - 1}"
+        raise ValueError(f"{name}[{at}] is {given[at]}; the round has arms {there}")
+    return numbers
+
+
+def mask(name: str, value: npt.ArrayLike, n: int) -> BoolArray:
     """Return `value`, a mask or the numbers of arms, as a read-only boolean mask over `n` arms.
 
     Examples
@@ -120,22 +169,7 @@ def mask(name: str, value: Any, n: int) -> BoolArray:
     >>> mask("chosen", [2, 0], 3)
     array([ True, False,  True])
     """
-    array = np.array(value)
-    if array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0 < n):
-        numbers = array.astype(np.int64)
-        if len(np.unique(numbers)) < len(numbers):
-            raise ValueError(f"{name} names an arm twice; if it is a mask, give booleans")
-        bad = (numbers < 0) | (numbers >= n)
-        if bad.any():
-            at = int(bad.argmax())
-            raise ValueError(f"{name}[{at}] is {numbers[at]}; the round has arms 0 to {n - 1}")
-        array = np.zeros(n, dtype=np.bool_)
-        array[numbers] = True
-    if array.shape != (n,) or (array.dtype != np.bool_ and n > 0):
-        raise ValueError(
-            f"{name} must be a boolean mask over {n} arms or their numbers, got shape "
-            f"{array.shape} of {array.dtype}"
-        )
-    array = array.astype(np.bool_)
+    array = np.zeros(n, dtype=np.bool_)
+    array[picked(value, n, name)] = True
     array.setflags(write=False)
     return array

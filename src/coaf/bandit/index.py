@@ -9,6 +9,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, floats
 from coaf.bandit.beliefs.belief import Belief
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry
 
 Noise = Callable[[], np.random.Generator]
@@ -55,7 +56,7 @@ class Index(Protocol):
         """The estimate of each arm; `rng()` gives the round's own random numbers."""
 
 
-class Upper:
+class Upper(Shown):
     """The largest mean reward that the confidence set allows: optimism."""
 
     random = False
@@ -72,7 +73,7 @@ class Upper:
         return belief.upper(features, groups)
 
 
-class Mean:
+class Mean(Shown):
     """The estimated mean reward: greed."""
 
     random = False
@@ -89,7 +90,7 @@ class Mean:
         return belief.mean(features, groups)
 
 
-class Thompson:
+class Thompson(Shown):
     """One joint draw of the mean rewards."""
 
     random = True
@@ -106,7 +107,7 @@ class Thompson:
         return belief.sample(features, rng(), groups)
 
 
-class Truth:
+class Truth(Shown):
     """The true mean rewards: the oracle.
 
     Parameters
@@ -134,7 +135,7 @@ class Truth:
         return estimates
 
 
-class Ones:
+class Ones(Shown):
     """One for every arm: for policies that look at nothing."""
 
     random = False

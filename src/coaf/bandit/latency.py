@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, number
+from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, number, picked
 from coaf.bandit.selection.tour_paths import shortest_length
 from coaf.bandit.subsets import Subset, as_tuple, as_tuples, check_arms, wholes
 
@@ -20,7 +20,7 @@ class Latency(Protocol):
     """What a latency offers. Your own class with these two methods will do."""
 
     def seconds(self, chosen: BoolArray) -> float:
-        """The time it takes to take this subset."""
+        """The time it takes to take this subset, a mask. Those of `coaf` take numbers, too."""
         ...
 
     def check(self, n: int) -> None:
@@ -41,15 +41,20 @@ def _each(value: Any) -> float | FloatArray:
     return floats("each", value, ndim=1, low=0.0) if np.ndim(value) else _time("each", value)
 
 
-def _total(each: float | FloatArray, chosen: BoolArray) -> float:
+def _total(each: float | FloatArray, arms: IntArray) -> float:
     if type(each) is float:
-        return each * int(np.count_nonzero(chosen))
-    return float(np.add.reduce(np.asarray(each)[chosen]))
+        return each * len(arms)
+    return float(np.add.reduce(np.asarray(each)[arms]))
+
+
+def _length(value: float | npt.NDArray[Any]) -> int | None:
+    """For how many arms this has entries; None if one number is for all."""
+    return None if type(value) is float else len(np.asarray(value))
 
 
 def _same_length(name: str, value: float | npt.NDArray[Any], n: int) -> None:
-    if type(value) is not float and len(np.asarray(value)) != n:
-        raise ValueError(f"{name} has {len(np.asarray(value))} entries for a round of {n} arms")
+    if _length(value) not in (None, n):
+        raise ValueError(f"{name} has {_length(value)} entries for a round of {n} arms")
 
 
 class _ByFields:
@@ -79,8 +84,9 @@ class Additive(_ByFields):
 
     Examples
     --------
-    >>> Additive(base=5.0, each=1.0).seconds(np.array([True, True, False]))
-    7.0
+    >>> screen = Additive(base=5.0, each=1.0)
+    >>> screen.seconds(np.array([True, False, True])), screen.seconds([0, 2])
+    (7.0, 7.0)
     """
 
     base: float
@@ -95,8 +101,8 @@ class Additive(_ByFields):
         """Nothing: arms share no set-up, as they do in `Setup`."""
         return 0.0
 
-    def seconds(self, chosen: BoolArray) -> float:
-        return self.base + _total(self.each, chosen)
+    def seconds(self, chosen: npt.ArrayLike) -> float:
+        return self.base + _total(self.each, picked(chosen, _length(self.each)))
 
     def check(self, n: int) -> None:
         _same_length("each", self.each, n)
@@ -124,10 +130,11 @@ class Setup(_ByFields):
         _set(self, "setup", _time("setup", setup))
         _set(self, "each", _each(each))
 
-    def seconds(self, chosen: BoolArray) -> float:
-        if not np.count_nonzero(chosen):
+    def seconds(self, chosen: npt.ArrayLike) -> float:
+        arms = picked(chosen, _length(self.each))
+        if not len(arms):
             return self.base
-        return self.base + self.setup + _total(self.each, chosen)
+        return self.base + self.setup + _total(self.each, arms)
 
     def check(self, n: int) -> None:
         _same_length("each", self.each, n)
@@ -162,8 +169,8 @@ class ByCount(_ByFields):
         _set(self, "base", _time("base", base))
         _set(self, "by_count", floats("by_count", by_count, ndim=1, low=0.0))
 
-    def seconds(self, chosen: BoolArray) -> float:
-        return self.base + float(self.by_count[np.count_nonzero(chosen)])
+    def seconds(self, chosen: npt.ArrayLike) -> float:
+        return self.base + float(self.by_count[len(picked(chosen))])
 
     def check(self, n: int) -> None:
         if len(self.by_count) < n + 1:
@@ -225,14 +232,14 @@ class Tree(_ByFields):
         _set(self, "leaf", wholes("leaf", leaf, low=-1, below=len(above)))
         _set(self, "each", _each(each))
 
-    def seconds(self, chosen: BoolArray) -> float:
-        above = self.parents.tolist()
-        opened = {node for node in self.leaf[chosen].tolist() if node >= 0}
+    def seconds(self, chosen: npt.ArrayLike) -> float:
+        arms, above = picked(chosen, len(self.leaf)), self.parents.tolist()
+        opened = {node for node in self.leaf[arms].tolist() if node >= 0}
         for node in range(len(above) - 1, -1, -1):
             if node in opened and above[node] >= 0:
                 opened.add(above[node])
         opening = float(self.costs[sorted(opened)].sum()) if opened else 0.0
-        return self.base + opening + _total(self.each, chosen)
+        return self.base + opening + _total(self.each, arms)
 
     def check(self, n: int) -> None:
         _same_length("leaf", self.leaf, n)
@@ -279,9 +286,10 @@ class Tour(_ByFields):
         _set(self, "start", origin)
         _set(self, "speed", number("speed", speed, above=0.0))
 
-    def seconds(self, chosen: BoolArray) -> float:
-        travel = shortest_length(self.points[chosen], self.start) / self.speed
-        return self.base + travel + _total(self.each, chosen)
+    def seconds(self, chosen: npt.ArrayLike) -> float:
+        arms = picked(chosen, len(self.points))
+        travel = shortest_length(self.points[arms], self.start) / self.speed
+        return self.base + travel + _total(self.each, arms)
 
     def check(self, n: int) -> None:
         _same_length("points", self.points, n)
@@ -316,7 +324,7 @@ class Table(_ByFields):
         _set(self, "subsets", listed)
         _set(self, "times", measured)
 
-    def seconds(self, chosen: BoolArray) -> float:
+    def seconds(self, chosen: npt.ArrayLike) -> float:
         subset = as_tuple(chosen)
         if subset not in self.subsets:
             raise ValueError(f"the table lists no time for the subset {subset}")

@@ -2,18 +2,25 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf, isinf
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.actions import Actions, AnySubset
+from coaf.bandit.actions import Actions, AnySubset, Capped
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.latency import Latency
-from coaf.bandit.select import floor
+from coaf.bandit.select import WORK, Selection, best_known, floor
+from coaf.bandit.shown import require_kind, shown
 
 _ANY = AnySubset()
+_SHOWN = 10  # arms, in the repr of a decision
+_LATENCY = (
+    "a latency, as Additive(base=5.0, each=1.0); coaf.bandit.checks.check_latency checks your own"
+)
+_ACTIONS = "an action space, as OneOf(); coaf.bandit.checks.check_actions checks your own"
 _set = object.__setattr__
 
 
@@ -87,11 +94,10 @@ class Round:
             follows = follows.id
         try:
             least = floor(latency, actions, n, labels)
-        except (AttributeError, TypeError) as error:
-            raise TypeError(
-                f"latency={latency!r} or actions={actions!r} is not one: give an object, as "
-                f"Additive(base=5.0, each=1.0) or OneOf() ({error})"
-            ) from error
+        except (AttributeError, TypeError):
+            require_kind("latency", latency, ("seconds", "check"), _LATENCY)
+            require_kind("actions", actions, ("allows", "check"), _ACTIONS)
+            raise
         if least <= 0.0 and follows is None:
             raise ValueError(
                 f"latency may be {least:g} s, but an entry round must take some time whatever is "
@@ -109,6 +115,21 @@ class Round:
         _set(self, "floor", least)
         _set(self, "mark", (X.item(0), X.item(X.size // 2), X.item(-1)) if X.size else ())
 
+    def best(
+        self,
+        rate: float,
+        estimates: npt.ArrayLike,
+        *,
+        seconds: float = inf,
+        work: int = WORK,
+    ) -> Selection:
+        """The allowed subset of smallest gap that takes at most so many seconds.
+
+        As `coaf.best`, but a latency of one's own is what it was when the round was made.
+        """
+        actions = self.actions if isinf(seconds) else Capped(seconds, self.actions)
+        return best_known(rate, estimates, self.latency, actions, self.groups, work=work)
+
     def numbered(self, what: str, arms: Any) -> Any:
         """`arms` by their numbers, where they are given by name."""
         if self.names is None:
@@ -122,11 +143,39 @@ class Round:
                 raise ValueError(f"{what}[{k}] is {name!r}, which names no arm of this round")
         return [at[name] for name in given.tolist()]
 
+    def __repr__(self) -> str:
+        """What is decided about, in a line."""
+        key = "" if self.key is None else f" {self.key!r}"
+        follows = "" if self.follows is None else f", follows {self.follows!r}"
+        return (
+            f"<Round{key}: features {self.features.shape}, {type(self.latency).__name__} latency, "
+            f"{type(self.actions).__name__} actions, at least {self.floor:.4g} s{follows}>"
+        )
+
+    def called(self, arm: int) -> int | str:
+        """An arm as people call it: by its name, where it has one."""
+        return arm if self.names is None else self.names[arm]
+
+
+def require_round(round: Any) -> None:
+    """An error that says what a round is, unless this is one."""
+    if not isinstance(round, Round):
+        raise TypeError(
+            f"round is {shown(round)}; decide takes a Round, as "
+            "Round(features, latency=Additive(base=5.0, each=1.0))"
+        )
+
 
 def _check_names(names: Iterable[str], n: int) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ValueError(f"names is the string {names!r}; give one for each arm, in a list")
     given = tuple(names)
-    if isinstance(names, str) or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"names must be strings, one for each arm, got {names!r}")
+    for i, name in enumerate(given):
+        if not isinstance(name, str):
+            raise ValueError(
+                f"names[{i}] is {name!r}; names are strings, as numbers are taken for the arms' "
+                "own: give names=map(str, names)"
+            )
     if len(given) != n or len(set(given)) != n:
         raise ValueError(f"names are {len(set(given))} different ones for {n} arms: one for each")
     return given
@@ -218,6 +267,12 @@ class Decision(NamedTuple):
     def __hash__(self) -> int:
         return id(self)
 
+    def __repr__(self) -> str:
+        """What is taken, and why."""
+        arms: list[Any] = list(self.names) or self.arms.tolist()
+        shown = ", ".join(map(repr, arms[:_SHOWN])) + (", ..." if len(arms) > _SHOWN else "")
+        return f"<Decision {self.id!r}: arms [{shown}], {self.seconds:.4g} s. {self.why}>"
+
     @property
     def why(self) -> str:
         """A sentence a person can disagree with."""
@@ -247,4 +302,13 @@ class Decision(NamedTuple):
         return (
             f"Take {count} of {n}: they should bring {gain:.3g} for {extra:.3g} s more than the "
             f"quickest choice, which is worth {extra * self.rate:.3g}, as {price}{rest}.{fault}"
+        )
+
+
+def require_decision(decision: Any) -> None:
+    """An error that says where a decision comes from, unless this is one."""
+    if not isinstance(decision, Decision):
+        raise TypeError(
+            f"decision is {shown(decision)}; give what decide returned: "
+            "decision = policy.decide(round)"
         )

@@ -25,7 +25,7 @@ from coaf.bandit.latency import Additive, ByCount, Latency, Setup, Tour, Tree, i
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.found import WORK, Found
 from coaf.bandit.selection.linear import as_tree, best_linear
-from coaf.bandit.selection.listed import best_listed
+from coaf.bandit.selection.listed import best_listed, remembered
 from coaf.bandit.selection.sorting import Limits, best_prefix, limits_of
 from coaf.bandit.selection.tours import best_tour
 from coaf.bandit.subsets import whole
@@ -110,6 +110,23 @@ def best(
     >>> found.chosen, found.seconds, found.reward, found.gap, found.exact
     (array([ True,  True, False]), 74.0, 1.3, -0.56, True)
     """
+    return best_known(rate, estimates, latency, actions, groups, work=work, again=True)
+
+
+def best_known(
+    rate: float,
+    estimates: npt.ArrayLike,
+    latency: Latency,
+    actions: Actions,
+    groups: npt.ArrayLike | None,
+    *,
+    work: int,
+    again: bool = False,
+) -> Selection:
+    """As `best`, but a latency of one's own is not asked whether it has changed.
+
+    A round asks that when it is made (`floor`), and may then be looked at thousands of times.
+    """
     mu = np.asarray(estimates)
     if mu.dtype is not FLOAT64:
         mu = mu.astype(np.float64)
@@ -130,11 +147,12 @@ def best(
     actions.check(len(mu), labels)
     cap, inner = uncapped(actions)
     work = whole("work", work)
-    found = _solve(rate, mu, latency, inner, groups=labels, cap=cap, work=work)
+    known = remembered(latency, inner, len(mu), labels, work=work, again=again)
+    found = _solve(rate, mu, known, inner, groups=labels, cap=cap, work=work)
     if found is None:
         raise ValueError(_nothing_fits(latency, inner, labels, len(mu), cap))
     chosen = found.chosen
-    seconds = _time(latency, chosen)
+    seconds = _time(known, chosen)
     chosen.setflags(write=False)
     reward = float(mu[chosen].sum())
     gap = seconds * rate - reward

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from coaf.bandit.arrays import BoolArray, IntArray
+from coaf.bandit.arrays import BoolArray, IntArray, picked
 
 Subset = tuple[int, ...]
 
@@ -91,5 +92,5 @@ def as_mask(subset: Subset, n: int) -> BoolArray:
     return chosen
 
 
-def as_tuple(chosen: BoolArray) -> Subset:
-    return tuple(np.flatnonzero(chosen).tolist())
+def as_tuple(chosen: npt.ArrayLike) -> Subset:
+    return tuple(picked(chosen).tolist())

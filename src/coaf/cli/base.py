@@ -8,10 +8,19 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 import coaf
+from coaf.cli.stopped import stopped_with_a_sentence
 from coaf.cli.terminal import errors, never_fail_to_encode, say
 
-INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
 ROOM_FOR_BOXES = 70  # columns; in fewer, boxes around help cut its words
+
+
+class App(typer.Typer):
+    """The application: Ctrl-C ends it with a sentence before it knows which command is meant."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, as from a shell."""
+        with stopped_with_a_sentence():
+            return super().__call__(*args, **kwargs)
 
 
 class Commands(TyperGroup):
@@ -24,13 +33,15 @@ class Commands(TyperGroup):
             _without_boxes(self)
         return super().main(*args, **kwargs)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read a command's line."""
+        with stopped_with_a_sentence():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command whose line was read."""
-        try:
+        with stopped_with_a_sentence():  # outside of `work`, which has more to say
             return super().invoke(ctx)
-        except KeyboardInterrupt:  # outside of `work`, which has more to say
-            say("Stopped. No work was under way.", to=errors)
-            raise typer.Exit(INTERRUPTED) from None
 
 
 def _without_boxes(group: TyperGroup) -> None:
@@ -41,7 +52,7 @@ def _without_boxes(group: TyperGroup) -> None:
             command.rich_markup_mode = None
 
 
-app = typer.Typer(
+app = App(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,

@@ -50,7 +50,7 @@ def cryoem(
         typer.echo(json.dumps(summary))
         return
     say(f"Data: {summary['data']}")
-    headings = ("policy", "collected", "95 % interval", "per hour", "holes exposed")
+    headings = ("pilot", "collected", "95 % interval", "per hour", "holes exposed")
     for result in summary["experiments"].values():
         rows = []
         for name, row in result["policies"].items():

@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,16 @@ def delay(value: str) -> str:
     if not fits:
         raise typer.BadParameter(f"it is {value}; give seconds, 0 or more, or the word measured.")
     return value
+
+
+def check_pilots(named: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a pilot that is not among those known, which take too long to load for an option."""
+    for name in named:
+        if name not in known:
+            raise typer.BadParameter(
+                f"there is no pilot {name!r}; there are {', '.join(known)}.",
+                param_hint="'--policy'",
+            )
 
 
 def folder(text: str) -> Any:

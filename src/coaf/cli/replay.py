@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from coaf.cli.base import JsonFlag, app, needs
-from coaf.cli.options import SEEDS, delay, number
+from coaf.cli.options import SEEDS, check_pilots, delay, number
 from coaf.cli.options import folder as results
 from coaf.cli.terminal import say, show
 from coaf.cli.work import work
@@ -25,7 +25,7 @@ def _seconds(text: str, *, least: str = "low") -> Any:
     return number(told, metavar="S", **{least: 0, "high": DAY})
 
 
-class Environment(StrEnum):
+class EnvironmentName(StrEnum):
     """What others have published results in."""
 
     cryorl = "cryorl"
@@ -58,7 +58,7 @@ def replay(
         _file("Their truth (name, x, y, CTFMaxRes, confidence), where there are more."),
     ] = None,
     environment: Annotated[
-        Environment | None,
+        EnvironmentName | None,
         typer.Option(
             help="A published setting: cryorl knows all holes ahead, and pilots are free to choose "
             "for 8 hours, with its times and good below 6 angstroms."
@@ -116,6 +116,15 @@ def replay(
             metavar="S", callback=delay, help="Seconds until a score arrives, or 'measured'."
         ),
     ] = "0",
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="SESSION",
+            exists=True,
+            help="The folder of an earlier session, or its knowledge.json, for coaf to begin with.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None, number("Processes; all cores unless given", low=1, high=1000)
     ] = None,
@@ -130,8 +139,13 @@ def replay(
         needs("matplotlib")
     if column and no_columns:
         raise typer.BadParameter("give --column or --no-columns, not both.")
+    from coaf.cryoem.recorded.replay import PLAYED  # loads scipy, as does the next
+    from coaf.cryoem.recorded.replay import replay as whole
+
+    policies = tuple(policy or ("coaf", "take-all"))
+    check_pilots(policies, PLAYED)
     with work(quiet=as_json, out=out) as watch:
-        from coaf.cryoem.recorded.replay import replay as whole  # loads numba, as does the next
+        from coaf.cryoem.pilots.knowledge import Knowledge  # loads numba
         from coaf.cryoem.reward import parse_reward
 
         result = whole(
@@ -142,7 +156,7 @@ def replay(
             good_below=good_below,
             reward=None if reward is None else parse_reward(reward),
             columns=[] if no_columns else column or None,
-            policies=tuple(policy or ("coaf", "take-all")),
+            policies=policies,
             order=None if order is None else order.value,
             orders=orders,
             hours=hours,
@@ -151,6 +165,7 @@ def replay(
             move=move,
             expose=expose,
             feedback_delay="measured" if feedback_delay == "measured" else float(feedback_delay),
+            knowledge=None if earlier is None else Knowledge.load(earlier),
             workers=workers,
             dask=dask,
             out=out,
@@ -160,9 +175,10 @@ def replay(
         typer.echo(json.dumps(result))
         return
     data = result["data"]
-    headings = ("policy", "good per hour", "standard error", "good", "exposed", "hours")
+    headings = ("pilot", "good per hour", "standard error", "good", "exposed", "hours")
     rows = [_row(name, found) for name, found in result["policies"].items()]
-    yardsticks = [_yardstick(name, value) for name, value in result["yardsticks"].items()]
+    columns = data["yardstick_columns"]
+    yardsticks = [_yardstick(n, value, columns.get(n)) for n, value in result["yardsticks"].items()]
     many = f"{data['orders']} orders" if data["order"] == "random" else f"{data['order']} order"
     told = data["reward"]
     wanted = f"good below {told.removeprefix('ctf<')} Å" if reward is None else told
@@ -185,6 +201,7 @@ def _row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _yardstick(name: str, value: Any) -> tuple[str, ...]:
+def _yardstick(name: str, value: Any, column: str | None) -> tuple[str, ...]:
     rate = value["good_per_hour"] if isinstance(value, dict) else value
-    return name.replace("_", " "), f"{rate:.1f}", "", "", "", ""
+    told = name.replace("_", " ") + (f" ({column})" if column else "")
+    return told, f"{rate:.1f}", "", "", "", ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from textwrap import fill
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -100,22 +101,17 @@ def show(
     *,
     below: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print a table; where it is too wide, row by row as a list, so that no number is cut.
+    """Print a table; where it is too wide without lines as well, row by row as a list.
 
-    The first column holds names, the others numbers. Rows `below` stand under a line.
+    So no number is cut. The first column holds names, the others numbers. Rows `below` stand under
+    a line.
     """
-    table = Table(title=title)
-    for k, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if k else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    table.add_section()
-    for row in below:
-        table.add_row(*row, style="dim")
     unbound = console.options.update(max_width=10_000)
-    if console.measure(table, options=unbound).maximum <= console.width:
-        console.print(table)
-        return
+    for lines in (True, False):
+        table = _table(title, headings, rows, below, lines=lines)
+        if console.measure(table, options=unbound).maximum <= console.width:
+            console.print(table)
+            return
     say(title)
     length = max(map(len, headings[1:]))
     for name, *values in (*rows, *below):
@@ -123,3 +119,28 @@ def show(
         for heading, value in zip(headings[1:], values, strict=True):
             if value:
                 say(f"  {heading:{length}}  {value}")
+
+
+def _table(
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    below: Sequence[Sequence[str]],
+    *,
+    lines: bool,
+) -> Table:
+    """A table with lines around its cells, or under its headings alone."""
+    if lines:
+        table = Table(title=title)
+    else:
+        table = Table(
+            title=title, box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True
+        )
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    table.add_section()
+    for row in below:
+        table.add_row(*row, style="dim")
+    return table

@@ -14,7 +14,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from coaf.cli.base import INTERRUPTED, fail
+from coaf.cli.base import fail
+from coaf.cli.stopped import INTERRUPTED
 from coaf.cli.terminal import errors, say
 from coaf.worlds.progress import Tell
 

@@ -9,11 +9,13 @@ from coaf.cryoem.checks.reward import check_reward
 from coaf.cryoem.feedback import Feedback
 from coaf.cryoem.grid import Grid, Hole, Patch, Shot, Square
 from coaf.cryoem.images import Image, read_image, read_mrc, write_mrc
-from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
-from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
+from coaf.cryoem.microscope import Autoloader, Microscope, Rehearsal, Score, Survey
+from coaf.cryoem.pilot import Choice, Left, Open, Other, Pilot, Scored
 from coaf.cryoem.pilots.coaf import CoafPilot
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.recorded.build import build_recording
 from coaf.cryoem.recorded.columns import Column, RecordingError
+from coaf.cryoem.recorded.export import recording_of
 from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.pace import measured_seconds
@@ -28,6 +30,7 @@ from coaf.cryoem.session.events import Event, Settings
 from coaf.cryoem.session.guard import Alarm, Guard
 from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.session import Session
+from coaf.cryoem.simulator.cassette import Cassette
 from coaf.cryoem.simulator.conditions import Conditions
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
@@ -43,6 +46,8 @@ __all__ = [
     "SLOW",
     "SQUARE_FEATURES",
     "Alarm",
+    "Autoloader",
+    "Cassette",
     "Choice",
     "CoafPilot",
     "Column",
@@ -58,10 +63,12 @@ __all__ = [
     "Hole",
     "Image",
     "Instruction",
+    "Knowledge",
     "LearnedTiming",
     "Left",
     "Microscope",
     "Open",
+    "Other",
     "Particles",
     "Patch",
     "Pilot",
@@ -94,6 +101,7 @@ __all__ = [
     "read_mrc",
     "read_recording",
     "record",
+    "recording_of",
     "replay",
     "square_features",
     "write_mrc",

@@ -28,6 +28,8 @@ class Survey:
         The square image, where there is one.
     excluded
         Holes left out, by reason: near a grid bar, outside the image.
+    placed
+        Whether holes are where their positions say; else these are made up, for want of better.
     """
 
     square: str
@@ -35,6 +37,7 @@ class Survey:
     features: dict[str, FloatArray]
     image: Image | None = None
     excluded: dict[str, int] = field(default_factory=dict)
+    placed: bool = True
 
 
 def whole(survey: Survey) -> Survey:
@@ -90,9 +93,10 @@ class NotExposedError(OSError):
 class Microscope(Protocol):
     """Something that can be driven. Every verb that takes time moves the clock by it.
 
-    Scores arrive by themselves as the clock moves, some never. What does not work raises an
-    OSError, or a ValueError; the session goes on. An exposure that failed may have happened all
-    the same, unless it raised `NotExposedError`.
+    Scores arrive by themselves as the clock moves, some never. A verb that does not work raises
+    an OSError, RuntimeError, LookupError or ValueError; the session goes on. An exposure that
+    failed may have happened all the same, unless it raised `NotExposedError`. The clock always
+    works: it is the driver's own.
     """
 
     @property
@@ -111,8 +115,8 @@ class Microscope(Protocol):
     def upkeep(self) -> float:
         """Seconds of the clock that went to maintenance so far, inside verbs that took longer.
 
-        What a move took is what it returned less what this grew by: maintenance says nothing of
-        how long the next one takes.
+        What a move or an exposure took is what it returned less what this grew by meanwhile:
+        maintenance says nothing of how long the next one takes.
         """
 
     def squares(self) -> Sequence[Square]:
@@ -135,10 +139,25 @@ class Microscope(Protocol):
 
 
 @runtime_checkable
+class Autoloader(Microscope, Protocol):
+    """A microscope that loads grids of a cassette itself: none is there in the beginning.
+
+    `squares` are those of the grid that is loaded; to see its atlas for the first time takes time.
+    """
+
+    @property
+    def grids(self) -> tuple[str, ...]:
+        """Names of the grids, in order. Squares, patches and holes of them all differ by name."""
+
+    def load(self, grid: str) -> float:
+        """Load a grid instead of the one that is there; the seconds it took."""
+
+
+@runtime_checkable
 class Rehearsal(Microscope, Protocol):
     """A microscope whose grid can be collected again, and that knows what each hole gives.
 
-    Simulators and recordings can; glass and ice cannot. Policies are compared on it, and the
+    Simulators and recordings can; glass and ice cannot. Pilots are compared on it, and the
     clairvoyant goes by it. A reward is any function of a score (`coaf.cryoem.reward`); one that is
     None, as of a fit that failed, is worth 0 here: it is no micrograph that anybody can use.
     """
@@ -147,7 +166,7 @@ class Rehearsal(Microscope, Protocol):
         """The same grid under the same microscope: its clock at 0, nothing opened or exposed."""
 
     def peek(self, square: str) -> Survey:
-        """What a survey would show, at no cost: for yardsticks, not for policies."""
+        """What a survey would show, at no cost: for yardsticks, not for pilots."""
 
     def worth(self, reward: Callable[[Score], float | None]) -> dict[str, float]:
         """By hole that was exposed: what its shots were worth together, scored or not."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.timing import Timing
 
 
@@ -23,7 +24,7 @@ class Choice:
     estimate
         The reward expected of it, where there is one.
     rate
-        What a second was worth (reward per second); 0 for pilots that do not know.
+        What a second was worth (reward per second), if the pilot knows.
     propensity
         The probability with which it was chosen: 1 but where the choice was random.
     """
@@ -31,7 +32,7 @@ class Choice:
     name: str | None
     why: str = ""
     estimate: float = float("nan")
-    rate: float = 0.0
+    rate: float = float("nan")
     propensity: float = 1.0
 
 
@@ -58,6 +59,25 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """A grid of the cassette that could be loaded instead of the one that is there.
+
+    Attributes
+    ----------
+    name
+        The grid.
+    seen
+        Whether it was loaded before, so that its atlas is known.
+    squares
+        Of its atlas, never opened.
+    """
+
+    name: str
+    seen: bool = False
+    squares: tuple[Square, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """What is left of a session.
 
@@ -77,6 +97,13 @@ class Left:
         Whether scores come only after all that is being planned was taken.
     at
         The square that the stage is in; None if nobody knows.
+    ahead
+        Whether patches of a square just opened wait to be looked at.
+    idle
+        Whether nothing more is wanted of the grid that is loaded, or none is.
+    elsewhere
+        What a second is worth on other grids of the cassette, the way there paid: nothing is begun
+        here that is worth less.
     """
 
     seconds: float
@@ -86,6 +113,9 @@ class Left:
     returning: bool = False
     blindly: bool = False
     at: Square | None = None
+    ahead: bool = False
+    idle: bool = False
+    elsewhere: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +147,14 @@ class Pilot(Protocol):
     session that is told again, after a restart or with a score corrected, is the same session.
     `square` is asked until it names one or nothing is left to open, then `patch` for each of its
     patches until it answers None, then for each patch `hole` until it answers None; the first
-    answer of a patch decides about entering it.
+    answer of a patch decides about entering it. Where a session has a cassette, `grid` is asked
+    before each square and each patch, and when nothing more is wanted of a grid (`Left.idle`).
     """
 
     # Asked
+
+    def grid(self, others: Sequence[Other], left: Left) -> Choice:
+        """Which grid to load instead of the one that is there; None to stay."""
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         """Which of the squares never opened to open next; None when none is worth it."""
@@ -140,10 +174,16 @@ class Pilot(Protocol):
     def estimates(self, patch: Patch) -> FloatArray:
         """The mean reward expected of each hole of a patch (n,), for people to see."""
 
+    def knowledge(self) -> Knowledge | None:
+        """What it learned that may hold on another grid; None if nothing does."""
+
     # Told
 
+    def loaded(self, grid: str) -> None:
+        """A grid of the cassette is there now."""
+
     def saw(self, squares: Sequence[Square]) -> None:
-        """The atlas shows these squares."""
+        """The atlas of the grid that is loaded shows these squares."""
 
     def opened(self, survey: Survey, timing: Timing) -> None:
         """Patches were found in a square; told again of those whose holes have changed.
@@ -168,3 +208,33 @@ class Pilot(Protocol):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Know what `state` says, in a pilot that was told all but the scores."""
+
+
+@runtime_checkable
+class AnyOrder(Protocol):
+    """A pilot that may say that scores can come at any place among what else it is told.
+
+    It is then told all scores of earlier visits at once, and learns them many times as quickly.
+    """
+
+    @property
+    def any_order(self) -> bool:
+        """Whether that is so."""
+
+
+@runtime_checkable
+class Guessing(Protocol):
+    """A pilot that expects something before any score, and may say so."""
+
+    def guess(self) -> str:
+        """Sentences for a report: what was expected, and what scores made of it."""
+
+
+def guess_of(pilot: Pilot) -> str:
+    """What a pilot says of its guess; nothing if it makes none."""
+    return pilot.guess() if isinstance(pilot, Guessing) else ""
+
+
+def in_any_order(pilot: Pilot) -> bool:
+    """Whether a pilot says that scores may come in any order."""
+    return isinstance(pilot, AnyOrder) and pilot.any_order

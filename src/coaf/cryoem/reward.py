@@ -6,6 +6,7 @@ from. A fit that failed is either bad or missing: `failed` says which, and it is
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -13,7 +14,7 @@ from coaf.bandit.arrays import number
 from coaf.bandit.beliefs.nested.nested import Family
 from coaf.cryoem.microscope import Score
 
-Failed = Literal["bad", "missing"]
+FailedFit = Literal["bad", "missing"]
 
 
 NO_FIT = 100_000.0  # what programs write for the resolution of a fit that they gave up
@@ -65,7 +66,7 @@ def _plain(value: float) -> str:
     return short if float(short) == value else repr(float(value))
 
 
-def _if_failed(failed: Failed) -> float | None:
+def _if_failed(failed: FailedFit) -> float | None:
     return 0.0 if failed == "bad" else None
 
 
@@ -88,7 +89,7 @@ class GoodBelow:
     """
 
     cut: float = 3.8
-    failed: Failed = "bad"
+    failed: FailedFit = "bad"
 
     def __post_init__(self) -> None:
         number("cut", self.cut, above=0.0)
@@ -119,7 +120,7 @@ class Graded:
 
     best: float = 3.0
     worst: float = 8.0
-    failed: Failed = "bad"
+    failed: FailedFit = "bad"
 
     def __post_init__(self) -> None:
         number("best", self.best, above=0.0)
@@ -158,7 +159,7 @@ class Particles:
     """
 
     scale: float = 100.0
-    failed: Failed = "missing"
+    failed: FailedFit = "missing"
 
     def __post_init__(self) -> None:
         number("scale", self.scale, above=0.0)
@@ -242,7 +243,24 @@ _COUNT = re.compile(rf"particles(?:\s*/\s*{_NUMBER})?")
 _HELP = 'write "ctf<3.8", "ctf 3..8", "particles/100", "a * b" or "0.3 * a + 0.7 * b"'
 
 
-def parse_reward(text: str, *, failed: Failed = "bad") -> Reward:
+RewardFrom = Callable[[str], Reward]
+
+
+def known_as(reward: Reward) -> RewardFrom:
+    """What makes this reward of its text, and others of theirs: it may be one of a user's own.
+
+    Examples
+    --------
+    >>> rewards = known_as(own := GoodBelow(3.8, failed="missing"))
+    >>> rewards("ctf<3.8") is own
+    True
+    >>> print(rewards("particles/100"))
+    particles/100
+    """
+    return lambda text: reward if text == str(reward) else parse_reward(text)
+
+
+def parse_reward(text: str, *, failed: FailedFit = "bad") -> Reward:
     """The reward that a person writes on the command line.
 
     Parameters
@@ -270,7 +288,7 @@ def parse_reward(text: str, *, failed: Failed = "bad") -> Reward:
     return Combined(tuple(reward for _, reward in terms), weights)
 
 
-def _term(term: str, text: str, failed: Failed) -> tuple[float | None, Reward]:
+def _term(term: str, text: str, failed: FailedFit) -> tuple[float | None, Reward]:
     """A weight, if there is one, and the product of the rest."""
     factors = [factor.strip() for factor in term.split("*")]
     weight = None
@@ -280,7 +298,7 @@ def _term(term: str, text: str, failed: Failed) -> tuple[float | None, Reward]:
     return weight, parts[0] if len(parts) == 1 else Combined(parts)
 
 
-def _factor(factor: str, text: str, failed: Failed) -> Reward:
+def _factor(factor: str, text: str, failed: FailedFit) -> Reward:
     try:
         if found := _BELOW.fullmatch(factor):
             return GoodBelow(float(found[1]), failed)

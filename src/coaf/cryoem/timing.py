@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.arrays import FloatArray, IntArray, number
 from coaf.bandit.latency import Setup
 from coaf.bandit.state import entry, seal, unseal
 from coaf.cryoem.grid import Square
@@ -15,9 +15,19 @@ HOUR = 3600.0  # seconds
 
 LEVELS = ("stage", "height", "image", "move", "focus", "expose", "shot")
 SWITCHES = ("to_square", "to_tile", "to_grid")  # from the inside out
-_LEARNED = (*LEVELS, *SWITCHES)
+LOADING = ("load", "atlas")
+_LEARNED = (*LEVELS, *SWITCHES, *LOADING)
 # What spends time and says nothing of how long the next move takes.
 MAINTENANCE = ("dewar", "filter", "dark", "emitter")
+
+
+@overload
+def hole_seconds(expose: float, shot: float, shots: int) -> float: ...
+@overload
+def hole_seconds(expose: float, shot: float, shots: IntArray) -> FloatArray: ...
+def hole_seconds(expose: float, shot: float, shots: Any) -> Any:
+    """To take all shots of a hole: the first, and each further one."""
+    return expose + (shots - 1) * shot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,8 @@ class Timing:
     to_square, to_tile, to_grid
         Switching, beyond entering: to a patch of another square than the stage is in, and beyond
         that of another tile, and of another grid. Opening a square has its own way there.
+    load, atlas
+        To load a grid of a cassette, and to see its atlas, which is paid once.
 
     Examples
     --------
@@ -58,6 +70,8 @@ class Timing:
     to_square: float = 0.0
     to_tile: float = 0.0
     to_grid: float = 0.0
+    load: float = 0.0
+    atlas: float = 0.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -107,7 +121,11 @@ class Timing:
 
     def hole(self, shots: int = 1) -> float:
         """To take all shots of a hole."""
-        return self.expose + (shots - 1) * self.shot
+        return hole_seconds(self.expose, self.shot, shots)
+
+    def holes(self, shots: IntArray) -> FloatArray:
+        """To take all shots of each of several holes."""
+        return hole_seconds(self.expose, self.shot, shots)
 
     def latency(self, *, shots: int | Iterable[int] = 1, opens: bool | None = None) -> Setup:
         """The time of a patch as a round (`eq: microscope`).
@@ -152,7 +170,7 @@ class Timing:
             **{level: mean for level, (mean, _) in chosen.items()},
             patches=prior.patches if prior else 7.0,
             overhead=prior.overhead if prior else 1.0,
-            **{level: getattr(prior, level) for level in SWITCHES if prior},
+            **{level: getattr(prior, level) for level in (*SWITCHES, *LOADING) if prior},
         )
         counts = {level: len(held[level]) for level in LEVELS}
         left_out = {level: out for level, (_, out) in chosen.items() if out}

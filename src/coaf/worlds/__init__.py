@@ -1,6 +1,6 @@
 """Simulated problems, and how policies do in them."""
 
-from coaf.worlds.batch import Scene
+from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.checks import check_world
 from coaf.worlds.classic import ContextualBandit, Mortal, SemiBandit, Types
 from coaf.worlds.compare import compare
@@ -12,6 +12,7 @@ from coaf.worlds.synthetic import Synthetic
 from coaf.worlds.world import BulkWorld, World
 
 __all__ = [
+    "Batch",
     "BulkWorld",
     "ContextualBandit",
     "Mortal",

@@ -46,7 +46,7 @@ def preset(dim: int = DIM) -> COAF:
     return COAF.paper(dim, within="ellipsoid", n_max=20, l_min=5.0, delta=1.0 / ROUNDS)
 
 
-class Yardstick:
+class Limit:
     """The C program, compiled and called on our own rounds."""
 
     def __init__(self, source: Path) -> None:
@@ -100,7 +100,7 @@ def compiled(limit: Path | None, *, repeats: int = 60) -> dict[str, float]:
     result: dict[str, float] = {}
     turns = {"compiled": turn(preset()), "default": turn(COAF(DIM))}
     if limit is not None:
-        turns["limit"] = Yardstick(limit).prepare(batch)
+        turns["limit"] = Limit(limit).prepare(batch)
     alone = {
         "paper": turn(COAF.paper(DIM)),
         "draw": lambda: world.batch(ROUNDS, 1),

@@ -9,11 +9,12 @@ from coaf.bandit.actions import Actions, OneOf
 from coaf.bandit.arrays import FloatArray, floats, number
 from coaf.bandit.latency import Additive
 from coaf.bandit.problem import Round
+from coaf.bandit.shown import Shown
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.catalogue import arm_range, batch_of, shares, sphere, streams
 
 
-class SemiBandit:
+class SemiBandit(Shown):
     """The contextual combinatorial semi-bandit: some subsets are allowed, and all take time 1.
 
     Each round shows fresh arms, their features uniform on the unit sphere; the mean reward is θ*·x
@@ -108,7 +109,7 @@ class ContextualBandit(SemiBandit):
         super().__init__(dim, actions=OneOf(), arms=arms, noise=noise, norm=norm, seed=seed)
 
 
-class Mortal:
+class Mortal(Shown):
     """The mortal bandit: all arms of a round are alike, and how many there are is its lifetime.
 
     A round is one bandit arm that lives for a geometric number of pulls. Looking at it costs `base`
@@ -205,7 +206,7 @@ class Mortal:
         return self.batch(rounds, replicate).scenes()
 
 
-class Types:
+class Types(Shown):
     """Each arm is of one of `dim` types, told by a one-hot feature; types have means of their own.
 
     Parameters

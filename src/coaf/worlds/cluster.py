@@ -1,16 +1,26 @@
 """Where replicates are played: threads or processes here, or a Dask cluster."""
 
 import os
+import re
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
+from types import FrameType
 from typing import Any, TypeVar
 
 from coaf.worlds.progress import Progress
 
 TIMEOUT = "20s"
+_BROKEN = (
+    "a worker process ended before its work was done. In a script, what starts the work must stand "
+    'under `if __name__ == "__main__":` where processes do not begin as copies (Windows, macOS, '
+    "Python 3.14 and later); else look whether the machine ran out of memory"
+)
+_ADDRESS = re.compile(r"((tcp|tls|wss?|ucx)://)?(\[[^\s\[\]]+\]|[^\s\[\]:/]+):\d{1,5}|inproc://\S+")
 
 
 class _Scattering(Executor):
@@ -40,6 +50,12 @@ class _Scattering(Executor):
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
     """The cluster whose scheduler listens at `address`, as an executor for `compare`."""
+    # A client that cannot read its address waits for 40 s before it ends, and prints a traceback.
+    if not _ADDRESS.fullmatch(address):
+        raise ValueError(
+            f"the address of a Dask scheduler is {address!r}; give host:port, as "
+            "'127.0.0.1:8786' or 'tcp://host:8786'"
+        )
     try:
         from distributed import Client  # an extra
     except ImportError as error:
@@ -76,6 +92,13 @@ class _Workers(ProcessPoolExecutor):
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """A Ctrl-C waits until the end of the block, and processes started in it never hear of one."""
+    with _handled_later(), _blocked():
+        yield
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """What is started here does not hear of a Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows they ignore it once they are up
         yield
         return
@@ -84,6 +107,23 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handled_later() -> Iterator[None]:
+    """A Ctrl-C that another thread hears of is for this one to handle, too: after the block."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came:
+            usual(*came[0])
 
 
 def _ignore_interrupts() -> None:
@@ -101,6 +141,9 @@ def processes(count: int, *, fresh: bool = True) -> Iterator[Executor]:
     workers = _Workers(count, mp_context=context, initializer=_ignore_interrupts)
     try:
         yield workers
+    except BrokenProcessPool as error:
+        workers.end()
+        raise BrokenProcessPool(_BROKEN) from error
     except BaseException:
         workers.end()
         raise

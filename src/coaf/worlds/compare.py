@@ -15,25 +15,28 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from importlib.util import find_spec
 from inspect import isfunction, ismethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress as Bars
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.policies.policy import Policy
-from coaf.bandit.select import best
+from coaf.bandit.extras import require_extra
+from coaf.bandit.policies.policy import Policy, require_policy
+from coaf.bandit.shown import shown
+from coaf.bandit.subsets import whole
 from coaf.worlds.cluster import processes
 from coaf.worlds.compiled import coded, play_compiled
-from coaf.worlds.optimum import AskedOnce, least_gaps, optimum
+from coaf.worlds.optimum import least_gaps, optimum
 from coaf.worlds.play import play
-from coaf.worlds.progress import Progress
+from coaf.worlds.progress import Progress, Tell
 from coaf.worlds.unfinished import Unfinished, code
-from coaf.worlds.world import BulkWorld, World
+from coaf.worlds.world import BulkWorld, World, require_world
 
 if TYPE_CHECKING:
     from coaf.worlds.comparison import Comparison
@@ -88,44 +91,51 @@ def compare(
     >>> dict(result.sizes)
     {'policy': 1, 'replicate': 2, 'round': 50}
     """
+    if not isinstance(policies, Mapping) or not policies:
+        given = shown(policies) if not isinstance(policies, Mapping) else "empty"
+        raise TypeError(f'policies is {given}; give them by name, as {{"coaf": COAF(dim=3)}}')
+    require_world(world)
     for name, policy in policies.items():
+        require_policy(f"policies[{name!r}]", policy)
         if policy.belief is not None and policy.belief.dim != world.dim:
             raise ValueError(
                 f"policy {name!r} has dim={policy.belief.dim}, but the world has dim={world.dim}"
             )
-    if find_spec("xarray") is None:  # before the work, not after it
-        raise ModuleNotFoundError("compare needs xarray: pip install 'coaf[experiments]'")
-    if rounds < 1 or replicates < 1:
-        raise ValueError(f"rounds={rounds} and replicates={replicates} must be at least 1")
-    with _watched(progress) as watch:
+    require_extra("xarray", "compare")  # before the work, not after it
+    rounds, replicates = whole("rounds", rounds, low=1), whole("replicates", replicates, low=1)
+    with _watched(progress, replicates + (gamma_star is None)) as watch:
         known = gamma_star is None  # a task of its own
         if gamma_star is None:
-            watch(0, replicates + 1)
-            gamma_star = optimum(world, progress=lambda step: watch(0, replicates + 1)).rate
+            gamma_star = optimum(world, progress=partial(_of_best, watch)).rate
         data = _played(
             policies,
             _Job(list(policies.values()), world, rounds, gamma_star),
             replicates,
             executor,
-            lambda done: watch(done + known, replicates + known),
+            lambda done: watch("comparing", done + known, replicates + known),
             resume,
         )
     return _dataset(list(policies), data, gamma_star)
 
 
+def _of_best(watch: Tell, step: str, done: int, of: int | None) -> None:
+    watch(f"the best possible rate, {step}", done, of)
+
+
 @contextmanager
-def _watched(progress: Progress | None) -> Iterator[Progress]:
-    """Who is told of progress: whoever asked to be, or a bar on a terminal."""
+def _watched(progress: Progress | None, tasks: int) -> Iterator[Tell]:
+    """Who is told of progress: whoever asked to be, or a bar on a terminal or in a notebook."""
     if progress is not None:
-        yield progress
+        yield lambda stage, done, of: progress(done if stage == "comparing" else 0, tasks)
         return
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, of: None
+    seen = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+    if not seen:
+        yield lambda stage, done, of: None
         return
     with Bars(console=console, transient=True) as bars:
-        bar = bars.add_task("comparing", total=None)
-        yield lambda done, of: bars.update(bar, completed=done, total=of)
+        bar = bars.add_task("the best possible rate", total=None)
+        yield lambda stage, done, of: bars.update(bar, description=stage, completed=done, total=of)
 
 
 def _played(
@@ -207,10 +217,8 @@ def _task(job: _Job, replicate: int) -> FloatArray:
     if batch is not None:
         result[:, :, 3] = least_gaps(batch, gamma_star)[0]
     else:
-        memory = AskedOnce()
         for j, s in enumerate(world.scenes(rounds, replicate)):
-            latency, actions, groups = memory.of(s.round), s.round.actions, s.round.groups
-            result[:, j, 3] = best(gamma_star, s.means, latency, actions, groups).gap
+            result[:, j, 3] = s.round.best(gamma_star, s.means).gap
     for p, template in enumerate(players):
         # The world itself is shared, and an oracle's means must stay recognisably its own.
         player = copy.deepcopy(template, {id(world): world})
@@ -245,6 +253,13 @@ def _executor(given: Executor | None, threads: bool, tasks: int) -> Iterator[Exe
         yield pool
 
 
+@runtime_checkable
+class Digested(Protocol):
+    """Data too large to hash time and again, which knows its digest."""
+
+    digest: str
+
+
 def _describe(thing: Any) -> Any:
     """Settings as JSON, for telling one experiment from another."""
     if thing is None or isinstance(thing, str | int | float | bool):
@@ -254,7 +269,7 @@ def _describe(thing: Any) -> Any:
     if isinstance(thing, np.ndarray):
         digest = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return [str(thing.dtype), list(thing.shape), digest]
-    if isinstance(getattr(thing, "digest", None), str):  # data too large to hash time and again
+    if isinstance(thing, Digested) and isinstance(thing.digest, str):
         return [_name(thing), thing.digest]
     if isinstance(thing, Mapping):
         return {str(k): _describe(v) for k, v in sorted(thing.items())}

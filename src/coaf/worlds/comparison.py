@@ -23,9 +23,9 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
     (T·Γ* − Σμ) and `paired` (Σ g(Γ*, A_j) − min_A g(Γ*, A)). What is selected from it, or computed
     with it, prints as xarray has it.
 
-    In the table, *reward a second* is the true mean reward over the time, *of Γ\** is what paired
-    regret leaves of it, 1 − paired/(time·Γ*), without the luck of the rounds drawn, and ± is a
-    standard error over replicates.
+    In the table, *reward a second* is the true mean reward over the time, *of best* is what paired
+    regret leaves of the best rate, 1 − paired/(time·Γ*), without the luck of the rounds drawn, and
+    ± is a standard error over replicates.
 
     Examples
     --------
@@ -33,9 +33,9 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
     >>> from coaf.worlds.compare import compare
     >>> from coaf.worlds.synthetic import Synthetic
     >>> compare({"all": TakeAll()}, Synthetic(dim=3), rounds=500, replicates=2)
-    2 replicates of 500 rounds; the best possible is Γ* = 0.2489 a second
-    policy  reward a second  of Γ*  paired regret
-    all     0.0030 ± 0.0011  0.3 %  2,561.2 ± 8.0
+    2 replicates of 500 rounds; the best possible is 0.2489 a second
+    policy  reward a second  of best  paired regret
+    all     0.0030 ± 0.0011  0.3 %    2,561.2 ± 8.0
     """
 
     __slots__ = ()
@@ -81,7 +81,8 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
         whole = set(_AXES) == set(self.sizes) and {"mean", "paired"} <= set(self.data_vars)
         if not whole or "gamma_star" not in self.attrs:
             return super().__repr__()
-        lines = [("policy", "reward a second", "of Γ*", "paired regret")]
+        # No letter that outputs of Windows cannot show.
+        lines = [("policy", "reward a second", "of best", "paired regret")]
         for row in self.rows():
             lines.append(
                 (
@@ -94,7 +95,7 @@ class Comparison(xarray.Dataset):  # type: ignore[no-untyped-call]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         head = (
             f"{self.sizes['replicate']:,} replicates of {self.sizes['round']:,} rounds; the best "
-            f"possible is Γ* = {self.attrs['gamma_star']:.4g} a second"
+            f"possible is {self.attrs['gamma_star']:.4g} a second"
         )
         table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
         return "\n".join((head, *table))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.extras import require_extra
 
 if TYPE_CHECKING:
     import xarray
@@ -21,15 +22,20 @@ FORMS = {
 }
 
 
+def _figure(**settings: Any) -> "Figure":
+    require_extra("matplotlib", "a figure")
+    from matplotlib.figure import Figure  # an extra
+
+    return Figure(**settings)
+
+
 def regret_figure(result: "xarray.Dataset", *, title: str = "") -> "Figure":
     """Regret against time in both forms: mean over replicates, and the middle 90 %.
 
     Both axes are logarithmic, so a policy that learns bends below the dotted line of slope one.
     Paired regret is never negative; the paper's form can be, and is drawn where it is positive.
     """
-    from matplotlib.figure import Figure  # an extra
-
-    figure = Figure(figsize=(11.0, 4.6), layout="constrained")
+    figure = _figure(figsize=(11.0, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True)
     _panel(left, result, "paired", FORMS["paired"])
     _panel(right, result, "regret", FORMS["regret"])
@@ -72,10 +78,8 @@ def bands_figure(result: "xarray.Dataset", policies: Sequence[str]) -> "Figure":
     The middle 90 % is dark; the 5 % below and the 5 % above are light. Each panel has its own
     scale, as the curves differ by orders of magnitude.
     """
-    from matplotlib.figure import Figure  # an extra
-
     count = len(policies)
-    figure = Figure(figsize=(3.1 * count + 0.4, 5.6), layout="constrained")
+    figure = _figure(figsize=(3.1 * count + 0.4, 5.6), layout="constrained")
     grid = figure.subplots(2, count, squeeze=False, sharex=True)
     colours = _colours(result)
     for row, form in zip(grid, FORMS, strict=True):
@@ -115,13 +119,11 @@ def sweep_figure(
     `rows` are flat, as `parameter, value, policy, regret, low, high`; `reference` is, for
     each policy, the value that each parameter has otherwise.
     """
-    from matplotlib.figure import Figure  # an extra
-
     columns = 4
     names = list(dict.fromkeys(row["parameter"] for row in rows))
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     height = -(-len(names) // columns)
-    figure = Figure(figsize=(12.4, 3.0 * height), layout="constrained")
+    figure = _figure(figsize=(12.4, 3.0 * height), layout="constrained")
     panels = list(figure.subplots(height, columns, sharey=True, squeeze=False).flat)
     for axes, parameter in zip(panels, names, strict=False):
         for colour, policy in zip(COLOURS, policies, strict=False):
@@ -174,9 +176,7 @@ def cuts_figure(
     cuts: FloatArray, shares: FloatArray, means: FloatArray, marks: Mapping[str, float]
 ) -> "Figure":
     """The share of the best rate that each fixed threshold reaches, over where the arms lie."""
-    from matplotlib.figure import Figure  # an extra
-
-    figure = Figure(figsize=(10.6, 4.6), layout="constrained")
+    figure = _figure(figsize=(10.6, 4.6), layout="constrained")
     top, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     top.plot(cuts, 100.0 * shares, color=COLOURS[0], lw=1.8)
     top.set_ylabel("share of $\\Gamma^*$ reached (%)")

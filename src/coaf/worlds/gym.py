@@ -13,7 +13,6 @@ import numpy.typing as npt
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.problem import Round
-from coaf.bandit.select import best
 from coaf.worlds.batch import Scene
 from coaf.worlds.classic import Mortal, Types
 from coaf.worlds.optimum import STREAM
@@ -143,9 +142,7 @@ class RoundsEnv(gymnasium.Env[Any, Action]):
             "mean": mean,
         }
         if self.gamma_star is not None:
-            least = best(
-                self.gamma_star, scene.means, shown.latency, shown.actions, shown.groups
-            ).gap
+            least = shown.best(self.gamma_star, scene.means).gap
             info["regret"] = seconds * self.gamma_star - mean - least
         self._played, self._clock = self._played + 1, self._clock + seconds
         late = self.seconds is not None and self._clock >= self.seconds

@@ -1,23 +1,20 @@
 """Γ*, the best possible reward per second of a world."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.latency import Latency
-from coaf.bandit.problem import Round
 from coaf.bandit.rates.dinkelbach import dinkelbach
-from coaf.bandit.select import best
-from coaf.bandit.selection.listed import Remembered, allowed_subsets, is_own
 from coaf.worlds.batch import Batch
-from coaf.worlds.world import BulkWorld, World
+from coaf.worlds.progress import Tell
+from coaf.worlds.world import BulkWorld, World, require_world
 
 # A stream that no replicate of an experiment uses.
 STREAM = 2**31 - 1
+_TELL = 50  # rounds, after which those who wait are told again
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +42,17 @@ def least_gaps(batch: Batch, rate: float) -> tuple[FloatArray, FloatArray]:
     return best_gaps(batch.means, batch.counts, batch.base, batch.setup, batch.costs, rate)
 
 
-class AskedOnce:
-    """Latencies of the user's own, asked once for every subset, for as long as this is kept."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, bytes], tuple[Latency, Remembered]] = {}
-
-    def of(self, round: Round) -> Latency:
-        """The latency of this round, or what it said."""
-        latency = round.latency
-        if not is_own(latency, round.actions, round.n):
-            return latency
-        allowed = allowed_subsets(round.actions, round.n, round.groups)
-        key = (id(latency), allowed.tobytes())
-        if key not in self._known:  # kept together, so that no other latency gets its id
-            self._known[key] = (latency, Remembered.of(latency, allowed))
-        return self._known[key][1]
-
-
 def optimum(
     world: World,
     *,
     rounds: int | None = None,
     stream: int = STREAM,
-    progress: Callable[[int], None] | None = None,
+    progress: Tell | None = None,
 ) -> Optimum:
     """Γ* by Dinkelbach's method on a sample of rounds (`th: MBSP_ub`).
 
     It converges in a handful of steps, and its error is that of the sample alone: by the delta
-    method sd(min_A g) / (√N · mean seconds). A latency of your own is asked once for each
-    subset.
+    method sd(min_A g) / (√N · mean seconds).
 
     Parameters
     ----------
@@ -84,7 +62,7 @@ def optimum(
         How many rounds, and of which replicate. Unless given, 200,000 of a world that makes batches
         (`BulkWorld`), and 5,000 of another.
     progress
-        Called with the number of steps done.
+        Called with the step, and how many of its rounds are done, and of how many.
 
     Examples
     --------
@@ -93,6 +71,13 @@ def optimum(
     >>> found.steps < 10, found.standard_error < 0.01 * found.rate
     (True, True)
     """
+    require_world(world)
+    tried: list[float] = []
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(f"step {len(tried) + 1}", done, count)
+
     if isinstance(world, BulkWorld):
         count = 200_000 if rounds is None else rounds
         batch = world.batch(count, stream)
@@ -101,26 +86,26 @@ def optimum(
             return least_gaps(batch, rate)
     else:
         count = 5_000 if rounds is None else rounds
-        scenes, memory = list(world.scenes(count, stream)), AskedOnce()
+        scenes = list(world.scenes(count, stream))
 
         def solve(rate: float) -> tuple[FloatArray, FloatArray]:
-            found = [
-                best(rate, s.means, memory.of(s.round), s.round.actions, s.round.groups)
-                for s in scenes
-            ]
-            return np.array([f.gap for f in found]), np.array([f.seconds for f in found])
+            gaps, seconds = np.empty(count), np.empty(count)
+            for j, s in enumerate(scenes):
+                if j % _TELL == 0:
+                    tell(j)
+                found = s.round.best(rate, s.means)
+                gaps[j], seconds[j] = found.gap, found.seconds
+            return gaps, seconds
 
     if count < 1:
         raise ValueError(f"rounds is {count}; it must be at least 1")
-    tried: list[float] = []
     gaps = seconds = np.zeros(0)
 
     def ratio(rate: float) -> float:
         nonlocal gaps, seconds
         gaps, seconds = solve(rate)
+        tell(count)
         tried.append(rate)
-        if progress is not None:
-            progress(len(tried))
         return rate - float(gaps.mean() / seconds.mean())
 
     dinkelbach(ratio, 0.0)
@@ -134,7 +119,6 @@ def optimum_by_approximation(
     """Γ* by a long run of stochastic approximation with the true means, as in the paper."""
     rate, floor = 0.0, 0.0
     for scene in islice(world.scenes(rounds, stream), rounds):
-        r = scene.round
-        floor += r.floor
-        rate -= best(rate, scene.means, r.latency, r.actions, r.groups).gap / (xi * floor)
+        floor += scene.round.floor
+        rate -= scene.round.best(rate, scene.means).gap / (xi * floor)
     return Optimum(rate, 0.0, rounds, rounds)

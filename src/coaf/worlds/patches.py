@@ -7,11 +7,12 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, number
 from coaf.bandit.latency import Setup
 from coaf.bandit.problem import Round
+from coaf.bandit.shown import Shown
 from coaf.worlds.batch import Scene
 from coaf.worlds.catalogue import sphere
 
 
-class Patches:
+class Patches(Shown):
     """Arms succeed with probability sigmoid(c + θ*·x + effect of the square + of the patch).
 
     A patch is visited several rounds in a row, with new arms each time. Its label and its square's

@@ -13,9 +13,12 @@ from coaf.bandit.compiled.confidence import draw, upper
 from coaf.bandit.compiled.linear import (
     CHUNK,
     ESTIMATE,
+    NUMBERS,
     PICKED,
     REWARD,
     ROWS,
+    STATED,
+    THETA,
     absorb,
     parts,
     score,
@@ -153,11 +156,11 @@ def run(
     for j in range(counts.shape[0]):
         n, x0 = counts[j], j * d
         theta = nothing
-        blind = index == FREE and M[2 * dp + 3, MEAN_SQUARE] == 0.0
+        blind = index == FREE and M[2 * dp + STATED, MEAN_SQUARE] == 0.0
         if index == THOMPSON:
             theta = draw(M, Q, noise[j])
         elif index == MEANS:
-            theta = learner[2 * dp + 1, :d]
+            theta = learner[2 * dp + THETA, :d]
         if kind == MEMORY and j > 0:
             first = max(j - size, 0)
             position = 0
@@ -264,7 +267,7 @@ def _learn_free(
 ) -> None:
     """The same for a learner without units, whose arms lie centred in Z."""
     dp = columns(M)
-    if count > 0 and M[2 * dp + 2, ROWS] == 0.0:
+    if count > 0 and M[2 * dp + NUMBERS, ROWS] == 0.0:
         for i in range(D - 1):
             M[2 * dp + REFERENCE, i] = F[f0 + i, int(S[dp + PICKED, 0])]
         centre(M, D, F, f0, n, Z)

@@ -7,13 +7,14 @@ from typing import Literal
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.shown import Shown
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.catalogue import arm_range, batch_of, sphere, streams
 
-Rewards = Literal["gaussian", "bernoulli", "poisson"]
+Law = Literal["gaussian", "bernoulli", "poisson"]
 
 
-class Surface:
+class Surface(Shown):
     """Each round shows items of a catalogue, uniform in the unit ball; their mean is `surface(x)`.
 
     Parameters
@@ -52,7 +53,7 @@ class Surface:
         dim: int,
         surface: Callable[[FloatArray], FloatArray],
         *,
-        rewards: Rewards = "gaussian",
+        rewards: Law = "gaussian",
         noise: float = 0.2,
         arms: tuple[int, int] = (6, 20),
         base: tuple[float, float] = (5.0, 10.0),

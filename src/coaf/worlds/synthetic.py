@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.shown import Shown
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.catalogue import arm_range, batch_of, sphere, streams
 
 
-class Synthetic:
+class Synthetic(Shown):
     """Each round shows some items of a catalogue; an item's mean reward is θ*·x.
 
     Parameters

@@ -174,12 +174,18 @@ def _caps() -> None:
 
 
 def _arms_one_by_one() -> None:
-    for policy in (Stepwise(Nested(2)), Stepwise(Nested(2, family="gaussian"))):
+    placed = Nested(4, near=1.0, scale=1.0)
+    for belief in (Nested(2), Nested(2, family="gaussian"), placed):
+        policy, X = Stepwise(belief), np.hstack([_X] * (belief.dim // 2))
         for patch in ("a", "b"):
-            holes = Round(_X, Setup(1.0, 0.1, 0.1), groups=[["square", patch]] * 3)
+            holes = Round(X, Setup(1.0, 0.1, 0.1), groups=[["square", patch]] * 3)
             decision = policy.decide(holes)
             policy.commit(decision, executed=[True, True, True])
             policy.learn(decision, [0, 1, 2], _Y)
+            policy.decide(holes)
+            policy.remain(seconds=60.0, rounds=1, again=[holes])  # patches to go back to are priced
+            policy.decide(Round(X, Setup(1.0, 0.1, 0.1), groups=[["square", "c"]] * 3))
+        belief.sample(X, np.random.default_rng(0), np.array([["square", "a"]] * 3))
 
 
 def _replicates() -> None:

@@ -1,5 +1,6 @@
 """Which belief is recommended, and that the comparison is an honest one."""
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_one_success_is_no_reason_to_stop() -> None:
     choice = choose_belief(features(60), rewards)
     assert choice.name == NOTHING
     assert "kernel" in choice.skipped
-    assert "kernel could not learn these rows" in str(choice)
+    assert "kernel was left out: " in str(choice)
 
 
 def test_raw_features_are_no_obstacle() -> None:
@@ -171,3 +172,9 @@ def test_a_mean_far_from_zero_is_learned() -> None:
     assert choice.belief.mean(X[:1], np.array([10**6])) == pytest.approx(1000.0, abs=2.0)
     rows = {row["belief"]: row for row in choice.table}
     assert rows["linear"]["explained"] > -0.1
+
+
+def test_what_an_extra_would_add_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["coaf.bandit.extras"], "find_spec", lambda _: None)
+    choice = choose_belief(features(60), features(60)[:, 0])
+    assert str(choice).count("it needs scikit-learn: pip install 'coaf[experiments]'") == 1

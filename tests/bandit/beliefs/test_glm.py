@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coaf
-from coaf.bandit.arrays import FloatArray
+from coaf.bandit.arrays import LARGEST, FloatArray
 from coaf.bandit.beliefs.glm import GLM, Logistic, Poisson
 from coaf.bandit.beliefs.links import Link, LogitLink, LogLink, absorb
 from coaf.bandit.beliefs.prior import start_from
 from coaf.bandit.beliefs.registry import restore_belief
 from coaf.bandit.checks import check_belief
-from coaf.bandit.policies.faults import LARGEST
 from coaf.worlds.catalogue import sphere
 
 each_family = pytest.mark.parametrize("family", [Logistic, Poisson])

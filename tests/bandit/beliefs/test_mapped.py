@@ -203,7 +203,7 @@ def test_what_cannot_be_saved_is_refused_at_once() -> None:
     class Own(Linear):
         pass
 
-    with pytest.raises(ValueError, match="belief is a Own, which could not be restored"):
+    with pytest.raises(ValueError, match="belief is an Own, which could not be restored"):
         Mapped(squares, Own(4), dim=2)
     lost = Mapped(squares, Linear(4), dim=2).state()
     lost["transformer"] = {"name": "nowhere:squares"}

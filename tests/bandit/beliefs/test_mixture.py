@@ -96,7 +96,8 @@ def test_factors_have_the_moments_of_the_mixture() -> None:
     belief = Mixture([Nested(1, centre=(c, 0.0), scale=0.5) for c in (1.0, -1.0)], weights=(3, 1))
     x, groups = np.array([[1.0], [0.3], [-2.0]]), GROUPS[:3]
     belief.learn(*rows(0.5), GROUPS)
-    m, H = belief.factors(x, groups)
+    told = belief.factors(x, groups)
+    m, H = told.mean, told.shared
     w = belief.weights
     parts = [one.moments(x, groups) for one in belief.beliefs]
     mean = sum(a * each for a, (each, _) in zip(w, parts, strict=True))

@@ -50,7 +50,7 @@ class Crashes(Neighbours):
 class Strict(AtMost):
     """Not known to selection, which takes it for what it is made of."""
 
-    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
+    def allows(self, chosen: Any, groups: Groups | None = None) -> bool:
         return super().allows(chosen, groups) and not chosen[:1].any()
 
 

@@ -14,6 +14,7 @@ from coaf.bandit.groups import Groups
 from coaf.bandit.problem import Decision
 
 ADDITIVE = coaf.Additive(base=5.0, each=1.0)
+ANY = coaf.AnySubset()
 
 
 def rounds(count: int, n: int = 4, dim: int = 3) -> list[coaf.Round]:
@@ -134,10 +135,41 @@ def test_the_wrong_kind_of_part_is_named(settings: dict[str, Any], message: str)
         coaf.COAF(3, **settings)
 
 
-@pytest.mark.parametrize(("latency", "actions"), [(5.0, coaf.AnySubset()), (ADDITIVE, coaf.OneOf)])
-def test_the_wrong_kind_of_latency_or_actions_is_named(latency: Any, actions: Any) -> None:
-    with pytest.raises(TypeError, match="is not one: give an object"):
+class Silent:
+    """A latency and an action space without `check`."""
+
+    def seconds(self, chosen: BoolArray) -> float:
+        return 1.0
+
+    def allows(self, chosen: BoolArray, groups: Groups | None = None) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("latency", "actions", "message"),
+    [
+        (5.0, ANY, "latency is a float, which lacks seconds, check; it must be a latency, as Add"),
+        (coaf.Additive, ANY, "latency is the class Additive; it must be a latency"),
+        (Silent(), ANY, r"latency is a Silent, which lacks check; .*\.check_latency checks"),
+        (ADDITIVE, coaf.OneOf, "actions is the class OneOf; it must be an action space, as OneOf"),
+        (ADDITIVE, Silent(), r"actions is a Silent, which lacks check; .*\.check_actions checks"),
+    ],
+)
+def test_what_latency_or_actions_lack_is_named(latency: Any, actions: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         coaf.Round(np.eye(2), latency, actions)
+
+
+class Mistaken(Silent):
+    """A latency with a mistake in it."""
+
+    def check(self, n: int) -> None:
+        raise AttributeError("a mistake of one's own")
+
+
+def test_a_mistake_in_a_latency_of_ones_own_is_shown_as_it_is() -> None:
+    with pytest.raises(AttributeError, match="a mistake of one's own"):
+        coaf.Round(np.eye(2), Mistaken())
 
 
 class Own:

@@ -46,7 +46,8 @@ def taken(policy: COAF, key: str | None = None) -> Decision:
         ([0, 1], [1.0, math.nan], r"rewards\[1\] is nan; .* must be a finite number"),
         ([0], [math.inf], r"rewards\[0\] is inf"),
         ([0.5], [1.0], "arms must be a list of arm numbers"),
-        ([True, False, False, False], [1.0] * 4, "arms must be a list of arm numbers"),
+        ([True, False, False, False], [1.0] * 4, r"rewards has shape \(4,\) for 1 arms"),
+        ([True, False], [1.0], "arms must be a list of arm numbers"),
         ([[0]], [[1.0]], "arms must be a list|rewards must have 1"),
         (0, 1.0, "arms must be a list|rewards must have 1"),
         ([0], ["good"], "rewards must be an array of numbers"),
@@ -152,7 +153,7 @@ def test_a_commit_may_not_exclude_an_arm_whose_reward_is_in() -> None:
     decision = taken(policy)
     policy.learn(decision, [2], [1.0])
     before = text(policy)
-    with pytest.raises(ValueError, match=r"executed\[2\] is False, but the reward of arm 2 is in"):
+    with pytest.raises(ValueError, match=r"executed lacks arm 2, whose reward is in"):
         policy.commit(decision, executed=[True, True, False, True])
     assert text(policy) == before
     policy.commit(decision, executed=[False, False, True, False])

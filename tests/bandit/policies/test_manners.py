@@ -59,6 +59,22 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [p.name for p in tmp_path.iterdir()] == ["policy.json"]
 
 
+def test_files_keep_their_links_and_permissions(tmp_path: Path) -> None:
+    held, link = tmp_path / "held.json", tmp_path / "link.json"
+    before = os.umask(0o027)
+    try:
+        coaf.TakeAll().save(held)
+        assert held.stat().st_mode & 0o777 == 0o640, "those of any new file"
+        held.chmod(0o604)
+        link.symlink_to(held)
+        learned(coaf.TakeAll()).save(link)
+    finally:
+        os.umask(before)
+    assert link.is_symlink()
+    assert held.stat().st_mode & 0o777 == 0o604
+    assert coaf.load(held).commits == 1
+
+
 def test_a_file_that_is_no_policy_is_named(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text('{"coaf": "linear", "version": 3}')
@@ -78,6 +94,50 @@ def test_reprs_say_what_it_is_made_of() -> None:
     assert repr(coaf.Explore(coaf.TakeAll(), 0.05)) == "<Explore: 0.05 of <TakeAll: 0 commits>>"
 
 
+@pytest.mark.parametrize(
+    ("thing", "said"),
+    [
+        (coaf.ScaleFree(3), "ScaleFree(3)"),
+        (coaf.Linear(3, noise=0.5), "Linear(3, noise=0.5, mean_bound=1)"),
+        (coaf.Drift(coaf.ScaleFree(3), half_life=50), "Drift(ScaleFree(3), half_life=50)"),
+        (coaf.Thompson(), "Thompson()"),
+        (coaf.Fixed(0.2), "Fixed(0.2)"),
+        (coaf.RobbinsMonro(xi=1.0, n_max=9), "RobbinsMonro(xi=1, n_max=9)"),
+        (coaf.worlds.Synthetic(3, arms=(2, 4), seed=1), "Synthetic(dim=3, arms=(2, 4), seed=1)"),
+    ],
+    ids=str,
+)
+def test_what_a_policy_is_made_of_says_what_it_is(thing: Any, said: str) -> None:
+    assert repr(thing) == said
+
+
+def test_a_decision_says_what_and_why() -> None:
+    said = "8 s. Take 3 of 3: all that is allowed.>"
+    decision = coaf.TakeAll().decide(ROUND)
+    assert repr(decision) == f"<Decision 0: arms [0, 1, 2], {said}"
+    named = coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), names=["a", "b", "c"], key="lunch")
+    decision = coaf.TakeAll().decide(named)
+    assert repr(decision) == f"<Decision 'lunch': arms ['a', 'b', 'c'], {said}"
+    many = coaf.TakeAll().decide(coaf.Round(np.zeros((20, 2)), coaf.Additive(5.0, 1.0)))
+    assert repr(many).startswith("<Decision 0: arms [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...], 25 s.")
+
+
+def test_a_round_says_in_a_line_what_it_is() -> None:
+    kind = "features (3, 2), Additive latency, AnySubset actions, at least 5 s"
+    assert repr(ROUND) == f"<Round: {kind}>"
+    rest = coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), key="rest", follows="lunch")
+    assert repr(rest) == f"<Round 'rest': {kind}, follows 'lunch'>"
+
+
+def test_a_place_where_nothing_can_be_saved_is_named(tmp_path: Path) -> None:
+    policy = coaf.TakeAll()
+    with pytest.raises(FileNotFoundError, match=r"p\.json cannot be written: there is no folder"):
+        policy.save(tmp_path / "none" / "p.json")
+    for verb in (policy.save, coaf.load):
+        with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file in it"):
+            verb(tmp_path)
+
+
 def test_arms_by_number() -> None:
     policy = coaf.COAF(2)
     decision = policy.decide(ROUND)
@@ -85,7 +145,9 @@ def test_arms_by_number() -> None:
     policy.commit(decision, executed=[2, 0])
     with pytest.raises(ValueError, match=r"arms\[0\] is 1, which was not executed"):
         policy.learn(decision, [1], [0.5])
-    policy.learn(decision, [0, 2], [0.5, 0.1])
+    policy.learn(decision, np.array([False, False, True]), [0.1])
+    policy.learn(decision, [0], [0.5])
+    assert not policy.pending()
 
 
 @pytest.mark.parametrize(
@@ -116,6 +178,47 @@ def test_what_is_no_round(given: Any) -> None:
         coaf.COAF(2).decide(given)
 
 
+@pytest.mark.parametrize(
+    "policy", [coaf.COAF(2), coaf.Threshold(0.3), coaf.TakeAll(), coaf.Explore(coaf.COAF(2), 0.1)]
+)
+def test_what_is_wanted_is_named(policy: Any) -> None:
+    with pytest.raises(TypeError, match=r"round is a list; decide takes a Round, as Round\("):
+        policy.decide([[1, 2]])
+    for given, name in (([0], "a list"), (None, "None"), ("x", "a str"), (ROUND, "a Round")):
+        wanted = rf"decision is {name}; give what decide returned"
+        for verb in (
+            policy.commit,
+            policy.abandon,
+            lambda d: policy.learn(d, [0], [1.0]),
+            lambda d: policy.correct(d, [0], [1.0]),
+        ):
+            with pytest.raises(TypeError, match=wanted):
+                verb(given)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda a: coaf.COAF(a([[1, 2]])), r"dim is \[\[1, 2\]\]; it must be a positive integer"),
+        (lambda a: coaf.COAF(dim=a("3")), "dim is '3'; it must be a positive integer: the number"),
+        (lambda a: coaf.Threshold(0.3, dim=a("3")), "dim is '3'; it must be a positive integer"),
+        (lambda a: coaf.Regression(a(None), None), "dim is None; it must be a positive integer"),
+        (
+            lambda a: coaf.COAF(belief=a(3)),
+            "belief is an int, which lacks dim, mean, learn; it must be a belief, as Linear",
+        ),
+        (lambda a: coaf.COAF(2, belief=a(coaf.Linear)), "belief is the class Linear; it must be"),
+        (
+            lambda a: coaf.Explore(a("p"), 0.1),
+            "policy is a str, which lacks decide, commit, learn; it must be a policy, as COAF",
+        ),
+    ],
+)
+def test_what_a_policy_is_made_of_is_named(make: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(lambda given: given)
+
+
 def test_sparse_features_are_refused_with_what_works() -> None:
     with pytest.raises(ValueError, match=r"sparse matrix.*features\.toarray\(\)"):
         coaf.Round(sparse.csr_matrix(FEATURES), coaf.Additive(5.0, 1.0))
@@ -123,7 +226,7 @@ def test_sparse_features_are_refused_with_what_works() -> None:
 
 def test_what_compare_needs_is_asked_for_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     world = coaf.worlds.Synthetic(dim=2)
-    monkeypatch.setattr(sys.modules["coaf.worlds.compare"], "find_spec", lambda _: None)
+    monkeypatch.setattr(sys.modules["coaf.bandit.extras"], "find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'coaf\[experiments\]'"):
         coaf.compare({"all": coaf.TakeAll()}, world, rounds=10**9)
 
@@ -146,8 +249,15 @@ def test_arms_have_names() -> None:
     policy.learn(decision, ["a"], [1.0])
     with pytest.raises(ValueError, match=r"arms\[1\] is 'd', which names no arm of this round"):
         policy.learn(decision, ["c", "d"], [1.0, 0.0])
-    with pytest.raises(ValueError, match=r"arms\[0\] is 1, which was not executed"):
-        policy.learn(decision, ["b"], [1.0])
+    assert policy.pending()[0]["arms"] == ["c"]
+    for again in (policy, coaf.COAF.restore(policy.state())):
+        assert again.pending() == policy.pending()
+        with pytest.raises(ValueError, match=r"arms\[0\] is 'b', which was not executed"):
+            again.learn(decision, ["b"], [1.0])
+        with pytest.raises(ValueError, match=r"arms\[0\] is 'a', whose reward is in already"):
+            again.learn(decision, ["a"], [1.0])
+        with pytest.raises(ValueError, match="'a', of which no reward is to come"):
+            again.abandon(decision, ["a"])
     policy.abandon(decision, ["c"])
     same = plain.decide(ROUND)
     assert same.names == ()
@@ -157,9 +267,17 @@ def test_arms_have_names() -> None:
     assert policy.state() == plain.state()
 
 
-@pytest.mark.parametrize("names", [["a", "b"], ["a", "a", "b"], [1, 2, 3], "abc"])
-def test_names_that_are_none_are_refused(names: Any) -> None:
-    with pytest.raises(ValueError, match="names"):
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "b"], "names are 2 different ones for 3 arms"),
+        (["a", "a", "b"], "names are 2 different ones for 3 arms"),
+        (["a", 7, 8], r"names\[1\] is 7; names are strings.*give names=map\(str, names\)"),
+        ("abc", "names is the string 'abc'; give one for each arm"),
+    ],
+)
+def test_names_that_are_none_are_refused(names: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         coaf.Round(FEATURES, coaf.Additive(5.0, 1.0), names=names)
 
 
@@ -169,6 +287,38 @@ def test_a_column_that_is_not_numbers_is_named() -> None:
     taken = coaf.Round(frame[["length"]], coaf.Additive(5.0, 1.0))
     assert taken.features.tolist() == [[1.5], [2.0]]
     with pytest.raises(ValueError, match="column 'genre' that is not numbers"):
+        coaf.Round(frame, coaf.Additive(5.0, 1.0))
+
+
+def test_dates_and_complex_numbers_are_no_features() -> None:
+    """NumPy makes numbers of dates that depend on their unit, and forgets an imaginary part."""
+    pandas = pytest.importorskip("pandas")
+    dates = pandas.to_datetime(["2026-01-01", "2026-02-01"])
+    for frame in (
+        pandas.DataFrame({"seen": dates}),
+        pandas.DataFrame({"length": [1.5, 2.0], "seen": dates}),
+        pandas.DataFrame({"seen": dates - dates[0]}),
+    ):
+        with pytest.raises(
+            ValueError, match=r"column 'seen' that is not numbers \(got (dates|times)"
+        ):
+            coaf.Round(frame, coaf.Additive(5.0, 1.0))
+    wrong: list[tuple[Any, str]] = [
+        (dates.to_numpy()[:, None], "dates"),
+        ([[1j], [2.0]], "complex numbers"),
+    ]
+    for given, what in wrong:
+        with pytest.raises(ValueError, match=f"features must be an array of numbers: got {what}"):
+            coaf.Round(given, coaf.Additive(5.0, 1.0))
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64", "float64", "object"])
+def test_a_place_in_a_data_frame_with_nothing_in_it_is_named(dtype: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    nothing = float("nan") if dtype == "float64" else pandas.NA
+    seen = pandas.Series([1, 2, nothing], dtype=dtype)
+    frame = pandas.DataFrame({"length": [1.5, 2.0, 2.5], "seen": seen})
+    with pytest.raises(ValueError, match=r"nothing in column 'seen', row 2 \(from 0\): fill it"):
         coaf.Round(frame, coaf.Additive(5.0, 1.0))
 
 
@@ -245,3 +395,4 @@ def test_a_baseline_reports_no_price() -> None:
     assert report.price is None
     assert report.realised == pytest.approx(4.5 / 8.0)
     assert "price" not in str(report)
+    assert report.calibration == (), "it estimates nothing"

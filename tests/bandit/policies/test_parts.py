@@ -80,7 +80,7 @@ def test_parts_may_come_before_the_commit() -> None:
     decision = learner.decide(Round([[1.0], [0.9]], Additive(1.0, 0.01), key="p", parts=[2, 2]))
     assert decision.chosen.all()
     learner.learn(decision, [0], [1.0])
-    with pytest.raises(ValueError, match=r"executed\[0\] is False, but the reward of arm 0 is in"):
+    with pytest.raises(ValueError, match=r"executed lacks arm 0, whose reward is in"):
         learner.commit(decision, executed=[False, True])
     learner.commit(decision, executed=[True, False])
     learner.learn(decision, [0], [1.0])

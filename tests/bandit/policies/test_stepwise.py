@@ -8,12 +8,14 @@ import pytest
 
 from coaf.bandit.actions import AtMost
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.groups import Groups
 from coaf.bandit.index import Upper
 from coaf.bandit.latency import Additive, ByCount, Setup
 from coaf.bandit.policies.faults import BeliefWarning
+from coaf.bandit.policies.prospects import Prospects
 from coaf.bandit.policies.stepwise import Stepwise
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.price import break_even
@@ -120,6 +122,22 @@ def test_worth_is_what_the_decision_goes_by() -> None:
     assert policy.worth([], 0.02).shape == (0,)
     dearer = policy.worth([patch("b")], 0.5, anew=False)[0]
     assert dearer == pytest.approx(-0.5 * 52.0), "where nothing pays, the way there is lost"
+
+
+def test_who_asks_what_pays_is_told_the_same_of_that() -> None:
+    policy = Stepwise(belief())
+    visit(policy, "a", 1.0, holes=4)
+    patches = [patch(name, 6, x=x) for name in ("b", "c") for x in (-2.0, 0.0, 2.0)]
+    rounds = Prospects.of(patches)
+    for rate in (0.0, 0.01, 0.03035):
+        exact = policy.worth(rounds, rate, anew=False)
+        told = policy.worth(rounds, rate, anew=False, paying=True)
+        np.testing.assert_array_equal(told > 0.0, exact > 0.0)
+        np.testing.assert_allclose(told[told > 0.0], exact[exact > 0.0], rtol=1e-12)
+        with policy.keeping():
+            for _ in range(2):
+                np.testing.assert_array_equal(policy.worth(rounds, rate, anew=False), exact)
+    assert 0 < (exact > 0.0).sum() < 6
 
 
 def same_next(policy: Stepwise, round: Round) -> None:
@@ -280,7 +298,7 @@ class Breaks(Nested):
 
     broken = False
 
-    def factors(self, features: Any, groups: Groups | None = None) -> tuple[FloatArray, FloatArray]:
+    def factors(self, features: Any, groups: Groups | None = None) -> Factors:
         if self.broken:
             raise ArithmeticError("no factors today")
         return super().factors(features, groups)

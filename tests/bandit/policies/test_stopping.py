@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.stopping import Shared, Stopping, stop_value
@@ -31,11 +32,8 @@ class Toy:
     def deviations(self) -> FloatArray:
         return np.array([1.0, self.noise])
 
-    def factors(
-        self, features: object, groups: Groups | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        H = np.hstack([np.full((len(self.m), 1), sqrt(self.shared)), np.diag(np.sqrt(self.rest))])
-        return self.m, H
+    def factors(self, features: object, groups: Groups | None = None) -> Factors:
+        return Factors(self.m, np.full((len(self.m), 1), sqrt(self.shared)), self.rest)
 
 
 @dataclass
@@ -279,6 +277,29 @@ def test_rounds_in_one_table_are_as_alone() -> None:
             assert alone.worth(0.05)[1][0] == pytest.approx(seconds[j], abs=1e-9)
             assert together.means[rows] == pytest.approx(belief.mean(X[rows], labels[rows]))
         assert values.max() > 0.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(("logistic", "gaussian")), st.data(), st.integers(0, 60))
+def test_what_is_not_hopeful_does_not_pay(family: str, data: st.DataObject, seconds: int) -> None:
+    """To know what arms share is worth at least as much as to learn it, to the grid's 1e-3."""
+    case = data.draw(cases(family))
+    table = case.table()
+    setup = np.array([seconds / 4.0])
+    value = table.worth(case.rate)[0][0]
+    if not table.hopeful(case.rate, setup)[0]:
+        assert value <= case.rate * setup[0] + (1e-12 if family == "logistic" else 5e-3)
+    of_none = table.of(np.zeros(1, dtype=np.bool_))
+    assert of_none.worth(case.rate)[0].shape == (0,)
+
+
+def test_most_that_was_left_for_good_reasons_is_not_hopeful() -> None:
+    each, one = np.full(5, 10.0), np.array([5])
+    bad = Stopping(Toy(np.full(5, -3.0), 0.3, np.zeros(5)), np.zeros((5, 1)), None, each, one)
+    good = Stopping(Toy(np.full(5, 0.0), 0.3, np.zeros(5)), np.zeros((5, 1)), None, each, one)
+    way = np.array([50.0])
+    assert not bad.hopeful(0.02, way)[0]
+    assert good.hopeful(0.02, way)[0]
 
 
 def sequential(

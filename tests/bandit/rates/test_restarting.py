@@ -6,7 +6,7 @@ import pytest
 import coaf
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.rate import Renewal, Visit
-from coaf.bandit.rates.restarting import ALARM, Restarting
+from coaf.bandit.rates.restarting import CHANGE, Restarting
 
 
 def visit(reward: float, seconds: float, *, blind: bool = False) -> Visit:
@@ -77,7 +77,7 @@ def test_when_nothing_pays_any_more_the_rate_falls_to_a_tenth_within_a_few_round
     rewards[990:], seconds[990:] = 0.0, 25.0
     values = live(Restarting(), rewards, seconds)
     assert values[989] > 0.35
-    assert min(values[990 : 990 + int(ALARM)]) < 0.04
+    assert min(values[990 : 990 + int(CHANGE)]) < 0.04
 
 
 def test_a_follow_up_takes_the_step_again() -> None:

@@ -1,6 +1,7 @@
 """Ties, negative prices, small rounds, and what selection refuses."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,7 +199,7 @@ class EvenOnly:
 class Doubled(Setup):
     """A subclass that changes the time must not be solved as its parent."""
 
-    def seconds(self, chosen: BoolArray) -> float:
+    def seconds(self, chosen: Any) -> float:
         return 2.0 * float(chosen.sum())
 
 

@@ -1,6 +1,7 @@
 """`check_pilot` passes the pilots that are shipped, and finds what is broken."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -14,7 +15,7 @@ from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
 from coaf.cryoem.pilots.baselines import EveryHole
-from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
+from coaf.cryoem.pilots.catalogue import GRID_RULES, PILOTS, pilot_for
 from coaf.cryoem.pilots.clairvoyant import Clairvoyant
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.timing import FAST, Timing
@@ -35,6 +36,12 @@ def test_pilots_that_are_shipped_keep_their_promises(name: str, explore: float) 
     else:
         settings = Settings(pilot=name, columns=COLUMNS, explore=explore, seed=3)
         check_pilot(lambda: pilot_for(settings))
+
+
+@pytest.mark.parametrize("name", ["coaf", *GRID_RULES])
+def test_pilots_of_a_cassette_too(name: str) -> None:
+    settings = Settings(pilot=name, columns=COLUMNS, hours=2.0, grids=("grid 0", "grid 1"))
+    check_pilot(lambda: pilot_for(settings))
 
 
 def test_without_columns_too() -> None:
@@ -132,6 +139,22 @@ class Forgetful(Means):
         pass
 
 
+class Hasty(Means):
+    """What a score is worth depends on how many patches were visited when it came."""
+
+    any_order = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.visits = 0
+
+    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        self.visits += 1
+
+    def scored(self, scores: Sequence[Scored]) -> None:
+        super().scored([replace(score, reward=score.reward * self.visits) for score in scores])
+
+
 class Unsaid(Means):
     def state(self) -> Mapping[str, Any] | None:
         return {"sums": np.array(list(self.sums.values()), dtype=object)}
@@ -156,6 +179,21 @@ def lucky() -> Pilot:
     return pilot_for(Settings(pilot="window", columns=COLUMNS, explore=share, seed=seed))
 
 
+class Speechless(EveryHole):
+    def guess(self) -> int:
+        return 7
+
+
+class Rambling(EveryHole):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = 0
+
+    def guess(self) -> str:
+        self.said += 1
+        return "This is what I expect." * self.said
+
+
 class Bare:
     """Has only what is asked first."""
 
@@ -176,8 +214,11 @@ class Bare:
         (Forgetful, "restored from its state, it answers otherwise"),
         (Unsaid, "state.. is not JSON"),
         (InOrder, "scored.. raised KeyError"),
+        (Speechless, r"guess.. is 7; it must be sentences"),
+        (Rambling, "square.. changed the state; it only asks"),
+        (Hasty, "any_order says that scores may come late"),
         (lucky, "two made alike decided differently"),
-        (Bare, "lacks patch, hole, estimates, saw"),
+        (Bare, "lacks grid, patch, hole, estimates, knowledge, loaded"),
     ],
 )
 def test_what_is_broken_is_found(make: Callable[[], Any], said: str) -> None:

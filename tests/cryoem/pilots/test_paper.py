@@ -9,7 +9,7 @@ from coaf.bandit.policies.coaf import COAF
 from coaf.cryoem.grid import Hole, Patch
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Left, Open, Scored
-from coaf.cryoem.pilots.paper import WholePatch, paper_features, paper_pilot, paper_policy
+from coaf.cryoem.pilots.paper import WholePatch, paper_pilot, paper_policy, printed_features
 from coaf.cryoem.reward import Combined, GoodBelow, Graded, Particles, Reward
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.simulator.simulator import Simulator
@@ -28,18 +28,18 @@ def survey(name: str, ice: list[float], told: list[float]) -> Survey:
 def test_the_two_features_are_mean_pixel_value_and_score() -> None:
     mean = np.array([1.0, 0.5, 0.2])
     rows = np.column_stack([np.zeros(3), -np.log(mean), [3.0, 6.0, 30.0]])
-    found = paper_features(rows, columns=("edge", *BOTH))
+    found = printed_features(rows, columns=("edge", *BOTH))
     assert found * np.sqrt(2.0) == pytest.approx(np.column_stack([mean, [1.0, 0.5, 0.1]]))
     # Whatever a survey says, the norm is at most 1, as the paper assumes.
     wild = np.array([[-3.0, 0.01], [50.0, 1e9], [0.0, 3.0]])
-    assert np.linalg.norm(paper_features(wild, columns=BOTH), axis=1).max() <= 1.0 + 1e-12
+    assert np.linalg.norm(printed_features(wild, columns=BOTH), axis=1).max() <= 1.0 + 1e-12
 
 
 def test_a_prediction_alone_is_used_as_before() -> None:
-    found = paper_features(np.array([[5.0], [20.0]]), columns=("prediction",))
+    found = printed_features(np.array([[5.0], [20.0]]), columns=("prediction",))
     u = np.array([-0.5, 1.0])
     assert found * np.sqrt(3.0) == pytest.approx(np.column_stack([np.ones(2), u, u * u]))
-    assert (paper_features(np.ones((2, 1)), columns=("ice",))[:, 1:] == 0.0).all()
+    assert (printed_features(np.ones((2, 1)), columns=("ice",))[:, 1:] == 0.0).all()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_in_another_unit_it_decides_the_same() -> None:
     chosen = []
     for bound in (1.0, 2.5):
         policy = paper_policy(scale=1.0, columns=BOTH, bound=bound)
-        pilot = WholePatch(policy, partial(paper_features, columns=BOTH))
+        pilot = WholePatch(policy, partial(printed_features, columns=BOTH))
         pilot.opened(shown, FAST)
         here = Open(shown.patches[0], (0, 1, 2))
         for k in range(40):
@@ -95,7 +95,7 @@ def test_back_it_goes_where_something_is_chosen_and_takes_the_rest_only_when_idl
     good, bad = survey("good", [0.1] * 8, [3.2] * 8), survey("bad", [1.5] * 8, [15.0] * 8)
     pilot = WholePatch(
         COAF.paper(2, scale=0.01, norm_bound=2.0, mean_bound=1.0),
-        partial(paper_features, columns=BOTH),
+        partial(printed_features, columns=BOTH),
     )
     for shown in (bad, good):
         pilot.opened(shown, FAST)

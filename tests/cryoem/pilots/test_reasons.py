@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from coaf.cryoem.pilots import reasons
-from coaf.cryoem.pilots.reasons import MICROGRAPHS, REWARD, Facing, Unit, unit_of
+from coaf.cryoem.pilots.reasons import Facing
 from coaf.cryoem.reward import parse_reward
 from coaf.cryoem.session.collect import collect
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.unit import MICROGRAPHS, REWARD, Unit, unit_of
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PARTICLES = Unit("particles", 100.0)

@@ -75,6 +75,29 @@ def test_squares_overrule_what_is_expected_of_bright_ones() -> None:
     assert chosen.name == min(every[12:], key=lambda s: s.features[0]).name
 
 
+def test_wide_ones_come_before_narrow_ones_that_are_as_bright() -> None:
+    for first in (0, 1):
+        areas = (0.3, 0.9) if first else (0.9, 0.3)
+        some = [
+            Square(f"{area}", 0.0, 0.0, features=(0.5, 0.1, area, 0.1 * k))
+            for k, area in enumerate(areas)
+        ]
+        assert SquareChoice().choose(some, [], rate=0.0, seconds=85.0).name == "0.9"
+
+
+def test_a_square_of_which_less_is_known_looks_like_the_average() -> None:
+    """Someone went to one that the atlas does not show; others are better, and worse."""
+    known = squares(4, 5)
+    some = [*known[:2], Square("nowhere", 0.0, 0.0), *known[2:]]
+    choice = SquareChoice()
+    choice.choose(some, [(Square("seen", 0.0, 0.0), 3.0)], rate=0.02, seconds=85.0)
+    order = [name for name, _ in choice.ranking]
+    assert set(order) == {square.name for square in some}
+    alone = SquareChoice()
+    alone.choose(known, [(Square("seen", 0.0, 0.0), 3.0)], rate=0.02, seconds=85.0)
+    assert [name for name in order if name != "nowhere"] == [name for name, _ in alone.ranking]
+
+
 def test_without_features_all_are_alike() -> None:
     choice = SquareChoice()
     some = squares(3, 4, dim=0)
@@ -94,6 +117,19 @@ def test_what_is_expected_counts_less_with_each_square() -> None:
         told, prior = n / 1.5**2, 1.0 / 2.0**2
         mean = (5.0 * told + cost * prior) / (told + prior)
         assert choice.ranking[0][1] == pytest.approx(mean)
+
+
+def test_features_change_what_is_expected_by_as_much_as_they_may() -> None:
+    """Of a feature that is 1 or -1: noise of 1.5, an average of 1 ± 2, and a slope of 0 ± 0.8."""
+    cost, rows = 0.85, np.array([[1.0, 1.0], [-1.0, 1.0]])
+    seen = [Square(f"s{k}", 0.0, 0.0, features=(x,)) for k, x in enumerate(rows[:, 0])]
+    rest = [Square(f"r{k}", 0.0, 0.0, features=(x,)) for k, x in enumerate(rows[:, 0])]
+    choice, worths = SquareChoice(), np.array([5.0, 1.0])
+    choice.choose(rest, list(zip(seen, worths, strict=True)), rate=0.01, seconds=85.0)
+    prior = np.diag([1.0 / 0.8**2, 1.0 / 2.0**2])
+    known = rows.T @ worths / 1.5**2 + prior @ [0.0, cost]
+    told = rows @ np.linalg.solve(prior + rows.T @ rows / 1.5**2, known)
+    assert dict(choice.ranking) == pytest.approx({"r0": told[0], "r1": told[1]})
 
 
 def test_the_scale_of_a_feature_does_not_matter() -> None:

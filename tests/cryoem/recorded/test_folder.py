@@ -102,27 +102,27 @@ def test_whatever_is_wrong_is_an_error_of_recordings(folder: Path, luck: Random,
         (SHOTS, "5.0,50.0", "bad,50.0", "line 3, column 'ctf': 'bad' is not a number"),
         (SHOTS, "5.0,50.0", "5.0,-5", "line 3, column 'particles': it is -5; give a count from"),
         (SHOTS, "5.0,50.0", "5.0,inf", "line 3, column 'particles': 'inf' is not finite"),
-        (DESCRIPTION, "name =", "nam =", "recording.toml: there is no key nam; there are format"),
-        (DESCRIPTION, 'name = "small"\n', "", "recording.toml: name is missing"),
-        (DESCRIPTION, '"small"', "3", "recording.toml: name is 3; it must be text in quotes"),
-        (DESCRIPTION, '"small"', '" "', "recording.toml: the recording is called ' '"),
-        (DESCRIPTION, "format = 1", "format = 2", "format is 2; this version reads 1"),
-        (DESCRIPTION, "[seconds]", "[times]", "there is no key times; there are format, name, se"),
-        (DESCRIPTION, "move = 50.0\n", "", "recording.toml: seconds.move is missing"),
-        (DESCRIPTION, "move = 50.0", "move = -1", "seconds: move is -1.0; it must be at least 0"),
-        (DESCRIPTION, "move = 50.0", "move = nan", "seconds: move is nan; it must be a finite"),
-        (DESCRIPTION, "move = 50.0", "move = true", "seconds.move is True; it must be a number"),
-        (DESCRIPTION, "move = 50.0", "move = 1" + "0" * 400, "seconds: move must be a number"),
+        (DESCRIPTION, "name =", "nam =", "recording.toml, line 2: there is no key nam; there"),
+        (DESCRIPTION, 'name = "small"\n', "", "recording.toml, line 1: name is missing"),
+        (DESCRIPTION, '"small"', "3", "recording.toml, line 2: name is 3; it must be text"),
+        (DESCRIPTION, '"small"', '" "', "recording.toml, line 2: the recording is called ' '"),
+        (DESCRIPTION, "format = 1", "format = 2", "line 1: format is 2; this version reads 1"),
+        (DESCRIPTION, "[seconds]", "[times]", "line 4: there is no key times; there are"),
+        (DESCRIPTION, "move = 50.0\n", "", "recording.toml, line 4: seconds.move is missing"),
+        (DESCRIPTION, "move = 50.0", "move = -1", "line 6: seconds: move is -1.0; it must be"),
+        (DESCRIPTION, "move = 50.0", "move = nan", "line 6: seconds: move is nan; it must be a"),
+        (DESCRIPTION, "move = 50.0", "move = true", "line 6: seconds.move is True; it must be"),
+        (DESCRIPTION, "move = 50.0", "move = 1" + "0" * 400, "line 6: seconds: move must be a"),
         (DESCRIPTION, "move = 50.0", "move = ", r"recording.toml is not TOML: .*\(at line 6, col"),
-        (DESCRIPTION, "move = 50.0", "stage = 5", "no key seconds.stage; there are survey, move,"),
-        (DESCRIPTION, '"before"', '"after"', "column 'ice' is 'after'; there are before, shot, m"),
-        (DESCRIPTION, 'role = "before"', "role = 1", "columns.ice.role is 1; it must be text"),
-        (DESCRIPTION, 'role = "before", ', "", "columns.ice.role is missing"),
-        (DESCRIPTION, "[columns]", "[columns]\nfog = 3", "columns.fog is 3; it must be a table"),
-        (DESCRIPTION, "[columns]", '[columns]\nx = { role = "shot" }', "'x' needs no descripti"),
+        (DESCRIPTION, "move = 50.0", "stage = 5", "line 6: there is no key seconds.stage;"),
+        (DESCRIPTION, '"before"', '"after"', "line 11: .* column 'ice' is 'after'; there are"),
+        (DESCRIPTION, 'role = "before"', "role = 1", "line 11: columns.ice.role is 1; it must be"),
+        (DESCRIPTION, 'role = "before", ', "", "line 11: columns.ice.role is missing"),
+        (DESCRIPTION, "[columns]", "[columns]\nfog = 3", "line 11: columns.fog is 3; it must be a"),
+        (DESCRIPTION, "[columns]", '[columns]\nx = { role = "shot" }', "line 11: .* 'x' needs no"),
         (DESCRIPTION, "[columns]", '[columns]\nfog = { role = "before" }',
          "holes.csv, line 1: there is no column 'fog', which recording.toml describes; add it"),
-        (DESCRIPTION, '"hand"', "[1]", r"provenance.by is \[1\]; give text"),
+        (DESCRIPTION, '"hand"', "[1]", r"line 17: provenance.by is \[1\]; give text"),
         (DESCRIPTION, "[provenance]", "provenance2 = 1", "there is no key columns.provenance2|is "),
     ],
 )  # fmt: skip
@@ -142,7 +142,9 @@ def test_files_that_are_no_text_or_not_there(folder: Path, file: str) -> None:
     with pytest.raises(RecordingError, match=rf"{file}: line 1 is not UTF-8"):
         read_recording(folder)
     (folder / file).write_bytes(b"")
-    with pytest.raises(RecordingError, match=rf"{file}( is empty; its first|: name is missing)"):
+    with pytest.raises(
+        RecordingError, match=rf"{file}( is empty; its first|, line 1: name is missing)"
+    ):
         read_recording(folder)
     (folder / file).unlink()
     said = "holds no recording" if file == DESCRIPTION else f"cannot read .*{file}: No such file"

@@ -90,6 +90,9 @@ def test_without_positions_holes_stand_apart(recording: Recording) -> None:
     microscope = RecordedMicroscope(bare(recording))
     squares = microscope.squares()
     surveys = [microscope.survey(square.name) for square in squares]
+    assert not any(survey.placed for survey in surveys)
+    assert not microscope.offer(0).placed
+    assert RecordedMicroscope(recording).peek(squares[0].name).placed
     holes = [hole for survey in surveys for patch in survey.patches for hole in patch.holes]
     assert len({(hole.x, hole.y) for hole in holes}) == len(holes) == len(recording.holes)
     assert len({(square.x, square.y) for square in squares}) == len(squares)

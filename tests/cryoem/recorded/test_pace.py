@@ -13,7 +13,7 @@ from coaf.cryoem.recorded.pace import measured_seconds
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.yardsticks import best_fixed_cut, clairvoyant
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, clairvoyant_rate
 from coaf.cryoem.reward import GoodBelow, Particles
 from coaf.cryoem.session.collect import collect
 from cryoem.recorded.recordings import NAN, same, small
@@ -74,9 +74,9 @@ def test_the_pace_of_a_real_session(krios: Recording) -> None:
 
 def test_a_real_session_can_be_driven_over(krios: Recording) -> None:
     check_microscope(lambda: RecordedMicroscope(krios, delay=45.0))
-    limit = clairvoyant(krios, GoodBelow(3.8))
+    limit = clairvoyant_rate(krios, GoodBelow(3.8))
     session = collect(RecordedMicroscope(krios), "take-all", hours=10.0, explore=0.0).summary()
     assert session["good_per_hour"] < 3600.0 * limit
-    assert clairvoyant(krios, Particles()) > 0.0
+    assert clairvoyant_rate(krios, Particles()) > 0.0
     with pytest.raises(RecordingError, match=r"no column 'prediction' .*there are: none"):
         best_fixed_cut(krios, GoodBelow(3.8), "prediction")

@@ -15,8 +15,9 @@ from coaf.bandit.problem import Round
 from coaf.cryoem.pilot import Pilot
 from coaf.cryoem.pilots.catalogue import pilot_for
 from coaf.cryoem.pilots.coaf import CoafPilot
-from coaf.cryoem.pilots.paper import paper_features, paper_policy
-from coaf.cryoem.recorded.columns import RecordingError
+from coaf.cryoem.pilots.paper import paper_policy, printed_features
+from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
+from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
 from coaf.cryoem.recorded.folder import write_recording
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
@@ -32,11 +33,11 @@ from coaf.cryoem.recorded.replay import (
 )
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reports.replay import curve
-from coaf.cryoem.reward import GoodBelow, Particles
+from coaf.cryoem.reward import GoodBelow, Particles, parse_reward
 from coaf.cryoem.session.events import Settings
 from coaf.cryoem.simulator.record import record
 from coaf.cryoem.simulator.simulator import Simulator
-from cryoem.recorded.recordings import small
+from cryoem.recorded.recordings import NAN, small
 from outside import DATA
 
 GOOD = GoodBelow(3.8)
@@ -93,7 +94,7 @@ def by_hand(recording: Recording, policy: Policy, order: list[int]) -> Pass:
     seconds, gains, clock = recording.seconds, [], 0.0
     for patch in order:
         rows = np.arange(recording.starts[patch], recording.starts[patch + 1])
-        features = paper_features(told[rows, None], columns=("prediction",))
+        features = printed_features(told[rows, None], columns=("prediction",))
         decision = policy.decide(Round(features, Setup(*seconds[:3])))
         clock += seconds.survey
         taken = decision.arms[np.argsort(-decision.estimates[decision.arms], kind="stable")]
@@ -118,6 +119,30 @@ def test_the_paper_s_policy_is_played_as_by_hand(
         assert found[:2] == due[:2]
         assert found.seconds == pytest.approx(due.seconds)
         assert np.array(found.gains) == pytest.approx(np.array(due.gains))
+
+
+def test_yardsticks_go_by_the_best_of_the_columns_that_pilots_see(tmp_path: Path) -> None:
+    """Whatever it is called; and there are none where pilots see none."""
+    known = {"good": [1.0, 0.0, 1.0, 0.0], "noise": [1.0, 1.0, 0.0, 0.0]}
+    rows = [
+        HoleRow(f"h{k}", f"p{k // 2}", "s", "g", known=[known[c][k] for c in known])
+        for k in range(4)
+    ]
+    shots = [ShotRow(f"h{k}", 0, values={"ctf": 3.0 if k % 2 == 0 else 9.0}) for k in range(4)]
+    described = {**{c: Column("before") for c in known}, "ctf": MEASURED["ctf"]}
+    made = from_rows("two columns", rows, shots, described, Seconds())
+    folder = write_recording(made, tmp_path / "made")
+
+    def yardsticks(columns: list[str] | None) -> tuple[dict[str, float], dict[str, str]]:
+        found = replay(folder, policies=["take-all"], orders=1, workers=1, columns=columns)
+        return found["yardsticks"], found["data"]["yardstick_columns"]
+
+    (both, by), (noise, other), (none, nothing) = map(yardsticks, (None, ["noise"], []))
+    assert by == {"calibrated": "good", "best_fixed_cut": "good"}
+    assert other == {"calibrated": "noise", "best_fixed_cut": "noise"}
+    assert both["best_fixed_cut"] == pytest.approx(both["clairvoyant"])
+    assert noise["best_fixed_cut"] < both["best_fixed_cut"]
+    assert (set(none), nothing) == ({"clairvoyant"}, {})
 
 
 def test_what_is_printed(folder: Path, recording: Recording) -> None:
@@ -154,7 +179,7 @@ def test_numbers_do_not_depend_on_a_cluster(folder: Path) -> None:
     distributed = pytest.importorskip("distributed")
     settings: dict[str, Any] = {"orders": 3, "feedback_delay": "measured"}
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True
     ) as started:
         there = replay(folder, dask=started.scheduler_address, **settings)
     assert there == replay(folder, workers=1, **settings)
@@ -261,7 +286,7 @@ def test_columns_may_be_chosen(folder: Path, recording: Recording) -> None:
     assert 0.0 < blind["policies"]["coaf"]["good"] <= recording.worth(GOOD).rewards.sum()
     with pytest.raises(RecordingError, match="has no column 'fog' known before exposure"):
         replay(folder, columns=["fog"], **settings)
-    with pytest.raises(ValueError, match="policy fixed-cut goes by 'prediction'"):
+    with pytest.raises(ValueError, match="pilot fixed-cut goes by 'prediction'"):
         replay(folder, columns=[], policies=["fixed-cut"], **settings)
 
 
@@ -304,6 +329,35 @@ def test_several_shots_are_learned_one_by_one() -> None:
     assert made[0].policy.belief.rows == 5, "all shots of the first patch"
 
 
+def alike(seed: int) -> Recording:
+    """Eight patches of twelve holes with five shots each: holes differ much, patches do not."""
+    rng = np.random.default_rng(seed)
+    holes, shots = [], []
+    for k in range(96):
+        holes.append(HoleRow(f"h{k}", f"p{k // 12}", "s", "g", NAN, NAN, []))
+        own = 100.0 + 50.0 * rng.standard_normal()
+        for number in range(5):
+            found = {"particles": max(own + 15.0 * rng.standard_normal(), 0.0)}
+            shots.append(ShotRow(f"h{k}", number, 10.0 * (5 * k + number), found))
+    seconds = Seconds(survey=12.0, move=52.0, expose=4.0, shot=4.0)
+    return from_rows("alike", holes, shots, {"particles": MEASURED["particles"]}, seconds)
+
+
+def test_shots_of_one_hole_do_not_pass_for_many_holes() -> None:
+    """Nothing is to be known of patches, so taking all is best; leaving early costs a little."""
+    reward = parse_reward("particles/100")
+    shares = []
+    for seed in range(4):
+        recording = alike(seed)
+        ours, everything = (
+            play_orders(recording, name, [0], seed=seed, reward=reward)[0]
+            for name in ("coaf", "take-all")
+        )
+        assert ours.exposed >= 24
+        shares.append((ours.good / ours.seconds) / (everything.good / everything.seconds))
+    assert np.mean(shares) > 0.95
+
+
 def test_the_curve_is_the_mean_over_passes() -> None:
     passes = [
         Pass(3.0, 2, 100.0, ((10.0, 1.0), (50.0, 2.0))),
@@ -328,7 +382,7 @@ def test_means_over_orders() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"policies": ["best"]}, "there is no policy 'best'; there are coaf, "),
+        ({"policies": ["best"]}, "there is no pilot 'best'; there are coaf, "),
         ({"orders": 0}, "orders is 0"),
         ({"good_below": 0.0}, "good_below is 0"),
         ({"good_below": float("nan")}, "good_below is nan"),
@@ -338,7 +392,7 @@ def test_means_over_orders() -> None:
         ({"feedback_delay": -1.0}, "feedback_delay is -1"),
         ({"order": "best"}, "order is 'best'; there are random, recorded, free"),
         ({"hours": 0.0}, "hours is 0"),
-        ({"policies": ["clairvoyant"]}, "there is no policy 'clairvoyant'"),
+        ({"policies": ["clairvoyant"]}, "there is no pilot 'clairvoyant'"),
     ],
 )
 def test_what_cannot_be_asked(folder: Path, wrong: dict[str, Any], message: str) -> None:

@@ -13,7 +13,7 @@ from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
 from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant_rate
 from coaf.cryoem.reward import Particles
 from cryoem.recorded.recordings import small
 
@@ -75,7 +75,7 @@ def plans(held: Recording) -> list[BoolArray]:
 def test_no_plan_beats_the_clairvoyant_and_one_is_as_good(held: Recording) -> None:
     worth = held.worth(COUNT).rewards
     best = max(ratio(plan, worth, held) for plan in plans(held))
-    assert clairvoyant(held, COUNT) == pytest.approx(best, rel=1e-9, abs=1e-12)
+    assert clairvoyant_rate(held, COUNT) == pytest.approx(best, rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -123,27 +123,27 @@ def test_the_calibrated_policy_by_every_plan(held: Recording) -> None:
         least, most = max(least, min(scores)), max(most, *scores, 0.0)
     found = calibrated(held, COUNT, "ice")
     assert least - 1e-9 <= found <= most + 1e-9
-    assert found <= clairvoyant(held, COUNT) + 1e-9
+    assert found <= clairvoyant_rate(held, COUNT) + 1e-9
 
 
 def test_seconds_may_be_others() -> None:
     held = grid_of([2], [1.0, 2.0], [[1], [0]], Seconds(1.0, 1.0, 1.0))
-    assert clairvoyant(held, COUNT) == pytest.approx(1 / 3)
-    assert clairvoyant(held, COUNT, Seconds(2.0, 3.0, 5.0)) == pytest.approx(1 / 10)
+    assert clairvoyant_rate(held, COUNT) == pytest.approx(1 / 3)
+    assert clairvoyant_rate(held, COUNT, Seconds(2.0, 3.0, 5.0)) == pytest.approx(1 / 10)
     assert best_fixed_cut(held, COUNT, "ice", Seconds(2.0, 3.0, 5.0)) == pytest.approx(1 / 10)
     assert calibrated(held, COUNT, "ice", Seconds(2.0, 3.0, 5.0)) == pytest.approx(1 / 10)
 
 
 def test_a_grid_that_gives_nothing() -> None:
     held = grid_of([2], [4.0, 5.0], [[0], [0]], Seconds())
-    for yardstick in (clairvoyant(held, COUNT), best_fixed_cut(held, COUNT, "ice")):
+    for yardstick in (clairvoyant_rate(held, COUNT), best_fixed_cut(held, COUNT, "ice")):
         assert yardstick == 0.0
     assert calibrated(held, COUNT, "ice") == 0.0
 
 
 def test_holes_that_no_policy_could_be_tried_on_are_left_out() -> None:
     held = small()
-    assert clairvoyant(held, COUNT) == clairvoyant(held.playable(), COUNT)
+    assert clairvoyant_rate(held, COUNT) == clairvoyant_rate(held.playable(), COUNT)
     assert best_fixed_cut(held, COUNT, "ice") == best_fixed_cut(held.playable(), COUNT, "ice")
 
 

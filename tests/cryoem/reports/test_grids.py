@@ -18,6 +18,13 @@ def test_leads_are_paired_and_workers_do_not_matter(tmp_path: Path) -> None:
     assert one.pop("files") != two.pop("files")
     assert one == two
     assert json.loads((tmp_path / "one" / "summary.json").read_text()) == one
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True
+    ) as started:
+        there = run_grids(**same, dask=started.scheduler_address, out=tmp_path / "there")
+    assert there.pop("files")
+    assert there == one
     ours = one["policies"]["take-all"]
     assert ours["lead"] is None
     for name, found in one["policies"].items():

@@ -66,9 +66,9 @@ class Hand:
             case "open square":
                 self.tell(ev.SquareOpened, survey=survey(name))
             case "go":
-                self.tell(ev.Moved, patch=name)
+                self.tell(ev.Moved, patch=name, instruction=told.id)
             case "expose":
-                self.tell(ev.Exposed, hole=name)
+                self.tell(ev.Exposed, hole=name, instruction=told.id)
             case "wait":
                 self.clock += told.seconds
 

@@ -19,6 +19,8 @@ from coaf.cryoem.reward import GoodBelow, Particles
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.collect import GOOD, collect
 from coaf.cryoem.session.engine import Engine
+from coaf.cryoem.session.situation import FAILING
+from coaf.cryoem.simulator.cassette import Cassette
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import FAST
 from cryoem.driven import drive, instructed
@@ -175,7 +177,7 @@ def test_a_score_is_learned_once() -> None:
     assert refused(1, 3.0) == [], "the same again says nothing new"
     assert refused(1, 9.0) == ["a second score of shot 1; if it is right, correct the first"]
     assert refused(2, 3.0) == ["a score of shot 2, which was not taken in this session"]
-    assert refused(0, 3.0, "h1") == ["a score of shot 0, which was not taken in this session"]
+    assert refused(7, 3.0, "h1") == ["a score of shot 7, which was not taken in this session"]
     assert list(engine.learning.values) == [("h0", 1)]
     with pytest.raises(ValueError, match="there is no hole 'elsewhere'"):
         refused(0, 3.0, "elsewhere")
@@ -287,6 +289,20 @@ def test_a_hole_left_behind_is_explored_by_the_name_of_its_patch_alone() -> None
             assert all(long.get(hole.name, 1.0) == 1.0 for hole in patch.holes[::2])
     # At most one a patch; binomial, five standard deviations.
     assert abs(explored - share * left) < 5.0 * np.sqrt(share * (1.0 - share) * left)
+
+
+def test_what_luck_left_says_with_which_probability() -> None:
+    share = 0.25
+    engine = drive(grid(), lambda settings: Exploring(Never(), share, 3), hours=1.0)
+    told = [one for _, one in instructed(engine)]
+    first: dict[str, float] = {}
+    for one in told:
+        if one.do in ("go", "leave") and one.level == "patch":
+            first.setdefault(str(one.name), one.propensity)
+    left = {one.name for one in told if one.do == "leave"} - {
+        one.name for one in told if one.do == "go"
+    }
+    assert {first[str(name)] for name in left} == {1.0 - share}
 
 
 def test_exploring_nothing_is_the_pilot_itself() -> None:
@@ -520,6 +536,67 @@ def test_a_session_outlives_bad_input() -> None:
     assert any("features that are no numbers: 1" in why for why in opened)
 
 
+class Odd(Simulator):
+    """Raises what nobody expects, scores in words, and an atlas with features that are none."""
+
+    def squares(self) -> list[Square]:
+        first, *rest = super().squares()
+        return [replace(first, features=(np.nan, *first.features[1:])), *rest]
+
+    def move(self, patch: Patch) -> float:
+        seconds = super().move(patch)
+        if patch.name.endswith("3hl"):
+            raise TypeError("unsupported operand")
+        return seconds
+
+    def collect(self) -> list[Score]:
+        words: Any = "thick"
+        return [
+            replace(score, more={"ice": words}) if score.hole.endswith("1en") else score
+            for score in super().collect()
+        ]
+
+
+@pytest.mark.parametrize("policy", ["coaf", "take-all", "window"])
+def test_a_session_outlives_what_nobody_expects(policy: str) -> None:
+    microscope = Odd(2, squares=3, pixels=False, prediction=True, faults=(), delay="none")
+    session = collect(microscope, policy, hours=2.0, explore=0.0)
+    told = session.summary()
+    assert told["hours"] > 0.5
+    failed = {row["why"] for row in session.rows if row["event"] == "failed"}
+    assert any("unsupported operand" in why for why in failed)
+    refused = [row for row in session.rows if row["event"] == "refused"]
+    assert refused
+    assert all("'ice'] is 'thick'; it must be a number" in row["why"] for row in refused)
+    assert told["unscored"] == len(refused)
+
+
+def test_grids_whose_squares_have_the_same_names_do_not_end_the_session() -> None:
+    """The atlas of the second cannot be told from the first: a person is called."""
+
+    class Namesakes(Cassette):
+        def squares(self) -> list[Square]:
+            return [replace(one, name=f"square {k}") for k, one in enumerate(super().squares())]
+
+        def survey(self, square: str) -> Survey:
+            name = super().squares()[int(square.split()[1])].name
+            shown = super().survey(name)
+            patches = tuple(replace(patch, square=square) for patch in shown.patches)
+            return replace(shown, square=square, patches=patches)
+
+        def move(self, patch: Patch) -> float:
+            name = super().squares()[int(patch.square.split()[1])].name
+            return super().move(replace(patch, square=name))
+
+    simulators = [Simulator(seed, squares=2, pixels=False, faults=()) for seed in (3, 4)]
+    session = collect(Namesakes(simulators), "take-all", hours=6.0, explore=0.0)
+    failed = [row["why"] for row in session.rows if row["event"] == "failed"]
+    assert any("need names that tell them apart" in why for why in failed)
+    assert [row["why"] for row in session.rows if row["event"] == "call"] == [FAILING]
+    assert session.summary()["alarms"] == 1
+    assert session.summary()["exposed"] > 0
+
+
 class Shaky(Simulator):
     """Its stage and its shutter fail now and then, some patches and holes always."""
 
@@ -596,3 +673,117 @@ def test_a_microscope_that_fails_always_is_told_to_a_person_and_spared() -> None
     assert told.count("go") > 5
     assert told[first + 1 :: 2] == ["wait"] * len(told[first + 1 :: 2]), "tries are spaced"
     assert told[-1] == "stop"
+
+
+class Flaky(Simulator):
+    """Every verb that is not shaky fails now and then, in any of the ways that things fail."""
+
+    called: Counter[str]
+    ways = (OSError("no route to host"), LookupError("no such frame"), RuntimeError("busy"))
+
+    def _now_and_then(self, what: str) -> None:
+        count = self.called[what] = self.called[what] + 1
+        if count % 3 == 1:
+            raise self.ways[count // 3 % 3]
+
+    def squares(self) -> list[Square]:
+        self._now_and_then("squares")
+        return super().squares()
+
+    def survey(self, square: str) -> Survey:
+        self.called["survey"] += 1
+        if self.called["survey"] == 1:
+            raise KeyError(square)
+        return super().survey(square)
+
+    def collect(self) -> list[Score]:
+        self._now_and_then("collect")
+        return super().collect()
+
+    def wait(self, seconds: float) -> None:
+        self._now_and_then("wait")
+        super().wait(seconds)
+
+
+def test_a_session_outlives_whatever_verb_fails() -> None:
+    microscope = Flaky(2, squares=3, pixels=False, prediction=True, faults=(), delay="none")
+    microscope.called = Counter()
+    session = collect(microscope, "coaf", hours=2.0, explore=0.0)
+    told = session.summary()
+    assert told["exposed"] > 50
+    assert told["unscored"] <= 1, "what was not told is told the next time"
+    why = Counter(row["why"].split(":")[0] for row in session.rows if row["event"] == "failed")
+    assert {"The scores failed", "The square failed"} <= set(why)
+    assert all(row["event"] != "alarm" for row in session.rows), "one failure calls nobody"
+
+
+def test_an_atlas_that_fails_is_shown_when_that_works_again() -> None:
+    microscope = Flaky(2, squares=3, pixels=False, prediction=True, faults=(), delay="none")
+    microscope.called = Counter()
+    engine = drive(microscope, "take-all", hours=1.0)
+    kinds = [event.kind for event in engine.events]
+    failed = [event.what for event in engine.events if isinstance(event, ev.Failed)]
+    assert failed[0] == "atlas"
+    assert kinds.index("failed") < kinds.index("atlas seen") < kinds.index("exposed")
+    assert "wait" in failed
+    told = [one for _, one in instructed(engine)]
+    assert told[0].why == "The atlas could not be shown; it is tried again."
+
+
+class Deaf(Simulator):
+    """Scores can never be asked for."""
+
+    def collect(self) -> list[Score]:
+        raise ConnectionError("the server is down")
+
+
+def test_scores_that_cannot_be_asked_for_are_missed_as_silence() -> None:
+    """The microscope works, so nobody is called for it; that no score comes is another matter."""
+    engine = drive(Deaf(2, squares=6, pixels=False), "take-all", hours=2.0)
+    assert [alarm.kind for alarm in engine.guard.alarms] == ["silent"]
+    assert [one.do for _, one in instructed(engine)].count("alarm") == 1
+    assert len([event for event in engine.events if isinstance(event, ev.Exposed)]) > 300
+
+
+class Blind(Simulator):
+    """No atlas, ever; and the clock goes on."""
+
+    def squares(self) -> list[Square]:
+        raise OSError("the camera is warm")
+
+
+def test_without_an_atlas_a_person_is_called_and_the_session_waits_to_its_end() -> None:
+    engine = drive(Blind(2, squares=6, pixels=False), "take-all", hours=0.5)
+    told = [one.do for _, one in instructed(engine)]
+    assert Counter(told).keys() == {"wait", "alarm", "stop"}
+    assert told.count("alarm") == 1
+    assert engine.now >= 0.5 * 3600.0 - 200.0
+
+
+def test_a_reward_may_be_written_as_on_the_command_line() -> None:
+    told, written = (
+        collect(grid(), "take-all", hours=0.3, reward=reward, explore=0.0)
+        for reward in (Particles(100.0), "particles/100")
+    )
+    assert told.rows == written.rows
+    assert told.summary() == written.summary()
+    with pytest.raises(ValueError, match="reward"):
+        collect(grid(), "take-all", hours=0.3, reward="beauty")
+
+
+def test_another_target_counts_after_collecting_too() -> None:
+    """With a pilot that was named; one that was made for a reward goes with it."""
+    session = collect(grid(), "coaf", hours=0.3, reward=Particles())
+    engine = session.engine
+    assert engine is not None
+    shot, values = next(iter(engine.learning.values.items()))
+    assert engine.learning.worth(shot) == Particles()(engine.learning.score(shot))
+    cut = float(values["ctf"] or 9.0) + 0.1
+    engine.tell(ev.TargetChanged(id="aim", time=engine.now, reward=f"ctf<{cut}"))
+    assert engine.learning.worth(shot) == 1.0
+    with pytest.raises(ValueError, match="cannot read the reward 'beauty'"):
+        engine.tell(ev.TargetChanged(id="another", time=engine.now, reward="beauty"))
+    own = collect(grid(), EveryHole(), hours=0.1).engine
+    assert own is not None
+    with pytest.raises(ValueError, match="this pilot was made for ctf"):
+        own.tell(ev.TargetChanged(id="aim", time=own.now, reward="particles"))

@@ -1,6 +1,8 @@
 """What a session promises, each as a small story."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import EveryHole, FixedCut
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
-from coaf.cryoem.session.situation import DOUBT
+from coaf.cryoem.session.situation import IN_A_ROW
+from coaf.cryoem.timing import FAST, HOUR
 from cryoem.session.hand import COLUMNS, Hand, again, known, squares, survey
 
 BOTH = pytest.mark.parametrize("pilot", ["take-all", "coaf"])
@@ -172,6 +175,46 @@ def test_a_score_of_a_shot_that_a_hole_does_not_have_settles_nothing() -> None:
     assert [note.what for note in hand.engine.notes] == ["refused"]
 
 
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_score_knows_better_than_a_report_that_the_beam_was_off(tries: int) -> None:
+    hand = Hand(tries=tries)
+    hand.open("s1")
+    hand.obey(hand.until("go"))
+    assert hand.next().name == "s1p1h0"
+    hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0}, shot=1)
+    hand.tell(ev.Failed, what="exposure", name="s1p1h0", beam="off")
+    assert hand.states("s1p1h0") == ["failed" if tries == 1 else "free"]
+    hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0})
+    assert hand.states("s1p1h0") == ["taken"]
+    assert hand.engine.learning.values[("s1p1h0", 0)] == {"ctf": 3.0}
+
+
+def test_a_pilot_that_fails_loses_no_time_that_passed() -> None:
+    """It is later for everybody who is told the events, too."""
+
+    class Stumbling(EveryHole):
+        broken = False
+
+        def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+            if self.broken:
+                raise RuntimeError("no answer")
+            return super().hole(here, left, inside=inside)
+
+    hand = Hand(Engine(make=lambda _: Stumbling()), plan_hours=1.0)
+    hand.open("s1", "s2")
+    hand.engine.plan(hand.clock, "s1")
+    Stumbling.broken = True
+    with pytest.raises(RuntimeError, match="no answer"):
+        hand.engine.next(hand.clock + 4000.0)
+    Stumbling.broken = False
+    other = Engine(make=lambda _: Stumbling())
+    for event in hand.engine.events:
+        other.tell(event)
+    assert other.now == hand.engine.now >= 4000.0
+    assert other.book.hole("s1p1h0").state == hand.engine.book.hole("s1p1h0").state == "free"
+    assert other.plans == hand.engine.plans == ()
+
+
 def test_a_failure_before_the_beam_was_on_is_tried_again_so_often() -> None:
     hand = Hand(tries=3)
     hand.open("s1")
@@ -305,15 +348,43 @@ def test_failures_in_a_row_call_a_person_once_and_space_tries() -> None:
             hand.obey(told[-1])
     dos = [one.do for one in told]
     assert dos.count("alarm") == 1
-    assert dos.index("alarm") == DOUBT
-    assert "row failed" in told[DOUBT].why
-    assert all(dos[k - 1] == "wait" for k in range(DOUBT + 1, 20) if dos[k] == "go")
+    assert dos.index("alarm") == IN_A_ROW
+    assert "row failed" in told[IN_A_ROW].why
+    assert all(dos[k - 1] == "wait" for k in range(IN_A_ROW + 1, 20) if dos[k] == "go")
     hand.until("go")
     hand.tell(ev.Moved, patch="s1p1")
     assert hand.until("expose", "wait", "alarm").do == "expose"
-    for _ in range(DOUBT):
+    for _ in range(IN_A_ROW):
         hand.tell(ev.Failed, what="exposure", name="s1p1h0", beam="off")
     assert hand.next().do == "alarm", "the next row of failures is another"
+
+
+@pytest.mark.parametrize(("explore", "last"), [(1e-9, ["ah4", "ah5"]), (0.0, ["bh5", "ch0"])])
+def test_holes_are_kept_to_check_by_where_none_would_be_left(
+    explore: float, last: list[str]
+) -> None:
+    """Two of a patch, once an hour, if anything is spent on finding out; they come last."""
+    hand = Hand(explore=explore)
+    hand.tell(ev.AtlasSeen, squares=squares("s1"))
+    hand.tell(ev.SquareOpened, survey=survey("s1", {"a": 6, "b": 6, "c": 1}))
+    told = [hand.next()]
+    while told[-1].do != "stop":
+        hand.obey(told[-1])
+        told.append(hand.next())
+    taken = hand.exposures()
+    assert taken[-2:] == last
+    assert len(taken) == 13, "nothing is lost"
+    kept = [one.name for one in told if "kept" in one.why]
+    assert kept == (["a"] if explore else []), "once an hour"
+
+
+def test_none_are_kept_of_small_patches_or_at_the_end() -> None:
+    for hours, sizes in ((8.0, {"a": 2, "b": 2}), (0.9, {"a": 6, "b": 6})):
+        hand = Hand(hours=hours)
+        hand.tell(ev.AtlasSeen, squares=squares("s1"))
+        hand.tell(ev.SquareOpened, survey=survey("s1", sizes))
+        hand.until("stop")
+        assert hand.exposures() == sorted(hand.exposures())
 
 
 def test_leaving_is_no_new_failure() -> None:
@@ -380,6 +451,42 @@ def test_a_square_can_be_forced_open() -> None:
     assert (told.do, told.name, told.why) == ("open square", "s3", "Ada asked for it.")
     hand.tell(ev.Failed, what="square", name="s3")
     assert hand.next().name == "s1"
+
+
+class Priced(EveryHole):
+    """Knows what a second is worth, and what holes give; leaves a patch after its first hole."""
+
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        if len(here.rest) < len(here.patch.holes):
+            return Choice(None, "enough", rate=0.02)
+        return Choice(here.patch.holes[0].name, "the first", 0.4, rate=0.01)
+
+    def estimates(self, patch: Patch) -> Any:
+        return 0.5 + 0.1 * np.arange(len(patch.holes))
+
+
+def test_every_instruction_says_what_is_expected_and_what_a_second_is_worth() -> None:
+    """Also where a person decided, or the clock: by what the pilot said last."""
+    hand = Hand(Engine(make=lambda _: Priced()), hours=0.2)
+    hand.open("s1", "s2")
+    hand.obey(hand.next())
+    hand.obey(hand.next())
+    leave = hand.next()
+    assert (leave.do, leave.estimate, leave.rate) == ("leave", 0.6, 0.02), "the best hole left"
+    hand.tell(ev.Overridden, who="Ada", do="force", what="hole", name="s2p1h1")
+    for do in ("go", "expose"):
+        told = hand.next()
+        assert (told.do, told.estimate, told.rate) == (do, 0.6, 0.02)
+        hand.obey(told)
+    hand.tell(ev.TargetChanged, reward="particles")
+    hand.tell(ev.Paused, who="Ada")
+    assert hand.next().rate == 0.0, "what a second was worth in another reward says nothing"
+    hand.tell(ev.Resumed, who="Ada")
+    hand.obey(hand.until("go"))
+    hand.clock = 719.0
+    late = hand.next()
+    assert (late.do, late.estimate, late.rate) == ("leave", 0.6, 0.01)
+    assert "It would take" in late.why
 
 
 def test_what_was_taken_or_may_have_been_cannot_be_forced() -> None:
@@ -450,6 +557,7 @@ class Diary(EveryHole):
 
 
 def diary(hand: Hand) -> Diary:
+    hand.engine.learning.refresh()
     assert isinstance(hand.engine.pilot, Diary)
     return hand.engine.pilot
 
@@ -465,9 +573,125 @@ def test_scores_are_told_once_with_how_long_they_were_waited_for() -> None:
     hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 9.0})
     assert diary(hand).scores == [Scored("s1p1h0", 0, 1.0, 45.0)]
     assert ["second score" in note.why for note in hand.engine.notes] == [True]
-    hand.tell(ev.ScoreCame, hole="s1p2h0", values={"ctf": 3.0})
-    assert "not taken in this session" in hand.engine.notes[-1].why
+    hand.tell(ev.ScoreCame, hole="s1p2h0", shot=1, values={"ctf": 3.0})
+    assert "shot 1, which was not taken in this session" in hand.engine.notes[-1].why
     assert len(diary(hand).scores) == 1
+
+
+def test_without_an_exposure_there_is_no_score() -> None:
+    """Whoever took the hole, and whether or not that is reported; but for what is no hole."""
+    hand = Hand(Engine(make=lambda _: Diary()))
+    hand.open("s1")
+    hand.tell(ev.Overridden, who="Ada", do="exclude", what="hole", name="s1p1h1")
+    hand.tell(ev.HolesDeleted, holes=("s1p2h1",))
+    for hole in ("s1p1h0", "s1p1h1", "s1p2h1"):
+        hand.tell(ev.ScoreCame, hole=hole, values={"ctf": 3.0})
+    assert hand.states("s1p1h0", "s1p1h1", "s1p2h1") == ["taken", "taken", "deleted"]
+    assert [score.hole for score in diary(hand).scores] == ["s1p1h0", "s1p1h1"]
+    assert [note.hole for note in hand.engine.notes] == ["s1p2h1"]
+
+
+def test_a_report_that_comes_after_its_score_counts() -> None:
+    """What it took, how many shots, and what they were taken under; once."""
+    late, timely = (Hand(Engine(make=lambda _: Diary())) for _ in range(2))
+    report = {"hole": "s1p1h0", "seconds": 9.0, "shots": 2, "known": {"defocus": -1.5}}
+    for hand in (late, timely):
+        hand.tell(ev.SquareOpened, survey=survey("s1", shots=2))
+        hand.obey(hand.next())
+        hand.next()
+    taken, scored = timely.clock, timely.clock + 40.0
+    timely.engine.tell(ev.Exposed(id="taken", time=taken, **report))  # type: ignore[arg-type]
+    score = ev.ScoreCame(id="score", time=scored, hole="s1p1h0", shot=1, values={"ctf": 3.0})
+    timely.engine.tell(score)
+    late.engine.tell(score)
+    assert late.states("s1p1h0") == ["taken"]
+    late.engine.tell(ev.Exposed(id="taken", time=taken, **report))  # type: ignore[arg-type]
+    late.engine.next(scored)
+    assert diary(late).scores == diary(timely).scores
+    assert diary(late).scores[0].circumstances == {"defocus": -1.5}
+    assert late.engine.timing == timely.engine.timing
+    assert late.engine.learning.missing == timely.engine.learning.missing == 1
+    late.engine.tell(ev.Exposed(id="again", time=scored, **report))  # type: ignore[arg-type]
+    assert [note.why for note in late.engine.notes] == ["reported as exposed a second time"]
+
+
+def test_a_failure_that_is_reported_twice_counts_once() -> None:
+    """The second report comes when the hole was told again, and may just be exposed."""
+    hand = Hand(tries=3)
+    hand.open("s1")
+    hand.obey(hand.next())
+    first = hand.next()
+    failed: dict[str, Any] = {"what": "exposure", "name": first.name, "beam": "off"}
+    hand.tell(ev.Failed, **failed, instruction=first.id)
+    second = hand.next()
+    assert (second.name, second.id != first.id) == (first.name, True)
+    hand.tell(ev.Failed, **failed, instruction=first.id)
+    assert hand.states(str(first.name)) == ["told"]
+    assert f"{first.id!r} was reported before" in hand.engine.notes[-1].why
+    assert hand.next().name != first.name
+    assert hand.states(str(first.name)) == ["unknown"]
+
+
+def test_what_was_taken_cannot_be_instructed() -> None:
+    hand = Hand()
+    hand.open("s1")
+    hand.obey(hand.next())
+    told = hand.next()
+    hand.obey(told)
+    with pytest.raises(ValueError, match="hole 's1p1h0' is taken: it is not to be exposed"):
+        hand.tell(ev.Instructed, instruction=told)
+
+
+SHOTS: Any = 2.0
+HALF = replace(
+    survey(),
+    patches=tuple(
+        replace(p, holes=tuple(replace(h, shots=SHOTS) for h in p.holes)) for p in survey().patches
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entries", "wrong"),
+    [
+        (ev.AtlasSeen, {"squares": (Square("s", nan, 0.0),)}, "x of squares"),
+        (ev.SquareOpened, {"survey": HALF}, "shots of holes"),
+        (ev.ScoreCame, {"hole": "h", "shot": 0.0}, "shot of a 'scored' event"),
+        (ev.Failed, {"what": "expose"}, "what of a 'failed' event"),
+        (
+            ev.Overridden,
+            {"who": "Ada", "do": "forget", "what": "hole", "name": "h"},
+            "do of a 'overridden' event",
+        ),
+    ],
+)
+def test_what_could_not_be_read_again_is_refused(
+    kind: type[ev.Event], entries: dict[str, Any], wrong: str
+) -> None:
+    hand = Hand()
+    before = known(hand.engine)
+    with pytest.raises(ValueError, match=wrong):
+        hand.engine.tell(kind(id="a", time=0.0, **entries))
+    assert known(hand.engine) == before
+
+
+def test_ids_of_others_may_look_like_its_own() -> None:
+    hand = Hand()
+    hand.open("s1")
+    count = len(hand.engine.events)
+    for k in range(4):
+        hand.engine.tell(ev.TimePassed(id=f"engine {count + 4 + k}", time=hand.clock))
+    for _ in range(4):
+        hand.next()
+    assert len({event.id for event in hand.engine.events}) == len(hand.engine.events)
+
+
+def test_a_patch_is_offered_now_or_never() -> None:
+    hand = Hand()
+    hand.tell(ev.PatchOffered, survey=survey("s1", {"a": 2}))
+    hand.tell(ev.PatchOffered, survey=survey("s1", {"b": 2}))
+    hand.until("stop")
+    assert {hole[0] for hole in hand.exposures()} == {"b"}
 
 
 def test_pilots_are_told_what_shots_were_taken_under() -> None:
@@ -521,6 +745,64 @@ def test_a_score_that_cannot_be_is_refused_and_one_that_is_lost_is_no_error() ->
     hand.tell(ev.ScoreCorrected, hole="s1p1h0", values={"ctf": 3.0})
     hand.next()
     assert [score.reward for score in diary(hand).scores] == [1.0]
+
+
+def listening(count: int) -> Hand:
+    """Holes taken 10 s apart, of which the first ten were scored at once."""
+    hand = Hand()
+    hand.tell(ev.SquareOpened, survey=survey("s1", {"p": count}))
+    hand.tell(ev.Moved, patch="p")
+    for k in range(count):
+        hand.clock = 100.0 + 10.0 * k
+        hand.tell(ev.Exposed, hole=f"ph{k}")
+        if k < 10:
+            hand.tell(ev.ScoreCame, hole=f"ph{k}", values={"ctf": 3.0})
+    return hand
+
+
+def test_scores_known_to_be_lost_are_not_waited_for() -> None:
+    """Nobody is called for them, nor counted as missing; others are missed as before."""
+    for lost, silent in ((range(10, 20), []), (range(10, 15), ["silent"]), ((), ["silent"])):
+        hand = listening(20)
+        for k in lost:
+            hand.tell(ev.ScoreLost, hole=f"ph{k}")
+        hand.clock += 3600.0
+        hand.tell(ev.TimePassed)
+        alarms = hand.engine.guard.alarms
+        assert [alarm.kind for alarm in alarms] == silent
+        assert all(alarm.since == 10 + len(lost) for alarm in alarms)
+        assert hand.engine.learning.missing == 10 - len(lost)
+        assert known(again(hand.engine)) == known(hand.engine)
+
+
+def test_a_score_that_was_thought_lost_counts_when_it_comes() -> None:
+    hand = listening(11)
+    hand.tell(ev.ScoreLost, hole="ph10")
+    assert hand.engine.learning.missing == 0
+    hand.tell(ev.ScoreCame, hole="ph10", values={"ctf": 3.0})
+    assert ("ph10", 0) in hand.engine.learning.values
+    assert hand.engine.learning.missing == 0
+    assert hand.engine.notes == []
+    hand.tell(ev.ScoreLost, hole="ph10")
+    assert [note.why for note in hand.engine.notes] == ["the score of shot 0 is lost, and is here"]
+
+
+def test_the_loss_of_a_score_says_of_no_hole_that_it_was_taken() -> None:
+    """It counts once an exposure is reported; there may be none."""
+    hand = Hand()
+    hand.open("s1")
+    hand.obey(hand.next())
+    assert hand.next().name == "s1p1h0"
+    for hole in ("s1p2h0", "s1p1h0"):
+        hand.tell(ev.ScoreLost, hole=hole)
+    assert hand.states("s1p1h0", "s1p2h0") == ["told", "free"]
+    assert hand.engine.learning.missing == 0
+    hand.tell(ev.Exposed, hole="s1p1h0")
+    assert hand.engine.learning.lost == {("s1p1h0", 0)}
+    hand.tell(ev.ScoreLost, hole="s1p1h0", shot=1)
+    why = "a score of shot 1, which was not taken in this session"
+    assert [note.why for note in hand.engine.notes] == [why]
+    assert hand.engine.learning.missing == 0
 
 
 def test_several_shots_of_a_hole_are_scored_each() -> None:
@@ -753,8 +1035,51 @@ def test_no_grid_that_can_be_loaded_is_the_end() -> None:
     assert hand.next().do == "stop"
 
 
+def test_a_grid_is_not_loaded_when_nothing_could_be_taken_there() -> None:
+    timing = replace(FAST, load=600.0, atlas=900.0)
+    needed = (1500.0 + timing.square + timing.enter + timing.hole()) / HOUR
+    for hours, do in ((needed * 0.99, "stop"), (needed * 1.01, "load grid")):
+        assert Hand(grids=("A", "B"), timing=timing, hours=hours).next().do == do
+
+
 def test_the_only_grid_may_be_named_after_it_was_seen() -> None:
     hand = Hand()
     hand.open("s1")
     hand.tell(ev.GridLoaded, grid="A")
     assert hand.next().do == "go" or hand.engine.left().patches
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_all_is_told_again_at_once_to_whom_order_does_not_matter(any_order: bool) -> None:
+    """But for the visit under way: its price was that of then."""
+    told: list[list[str]] = []
+
+    class Listener(EveryHole):
+        def __init__(self) -> None:
+            super().__init__()
+            self.any_order = any_order
+            told.clear()
+
+        def moved(self, here: Open, left: Left, rate: float | None) -> None:
+            told.append([here.patch.name])
+
+        def scored(self, scores: Sequence[Scored]) -> None:
+            told.append([score.hole for score in scores])
+
+    hand, visits = Hand(Engine(make=lambda settings: Listener())), list[tuple[str, list[str]]]()
+    hand.open("s1", "s2")
+    for _ in range(3):
+        patch = str(hand.until("go").name)
+        visits.append((patch, [f"{patch}h0", f"{patch}h1"]))
+        hand.tell(ev.Moved, patch=patch)
+        for hole in visits[-1][1]:
+            assert hand.next().name == hole
+            hand.tell(ev.Exposed, hole=hole)
+            hand.tell(ev.ScoreCame, hole=hole, shot=0, values={"ctf": 3.0})
+    hand.tell(ev.ScoreCorrected, hole="s1p1h0", shot=0, values={"ctf": 9.0})
+    hand.next()
+    if any_order:
+        (first, some), (second, more), (last, rest) = visits
+        assert told == [[first], [second], some + more, [last], rest]
+    else:
+        assert told == [one for patch, holes in visits for one in ([patch], holes)]

@@ -12,7 +12,6 @@ from coaf.cryoem.session.instructions import Instruction
 from coaf.cryoem.timing import HOUR
 from cryoem.session.hand import Hand, again, known, squares, survey
 
-COLUMNS = ("ice",)
 NAMES = ("s1", "s2", "s3")
 HOLES = tuple(f"{s}p{p}h{h}" for s in NAMES for p in (1, 2) for h in (0, 1))
 PLAN_HOURS = 0.1
@@ -32,12 +31,13 @@ class Microscope(RuleBasedStateMachine):
         self.snapshots: list[Any] = []
 
     @initialize(
-        pilot=st.sampled_from(["take-all", "microscopist", "coaf"]), tries=st.integers(1, 3)
+        pilot=st.sampled_from(["take-all", "microscopist", "coaf"]),
+        column=st.sampled_from(["ice", "prediction"]),
+        tries=st.integers(1, 3),
     )
-    def start(self, pilot: str, tries: int) -> None:
-        self.hand = Hand(
-            pilot=pilot, columns=COLUMNS, hours=4.0, tries=tries, plan_hours=PLAN_HOURS, explore=0.2
-        )
+    def start(self, pilot: str, column: str, tries: int) -> None:
+        chosen: dict[str, Any] = {"pilot": pilot, "columns": (column,), "tries": tries}
+        self.hand = Hand(hours=4.0, plan_hours=PLAN_HOURS, explore=0.2, **chosen)
         self.hand.tell(ev.AtlasSeen, squares=squares(*NAMES))
 
     # What is asked for
@@ -80,14 +80,17 @@ class Microscope(RuleBasedStateMachine):
         self._check(self.told)
         assert self.hand.engine.last == self.told
 
-    @rule(scope=st.sampled_from([None, "patch", "square"]), k=st.integers(0, 5))
-    def plan(self, scope: Literal["patch", "square"] | None, k: int) -> None:
+    @rule(
+        scope=st.sampled_from([None, "patch", "square"]), k=st.integers(0, 5), advice=st.booleans()
+    )
+    def plan(self, scope: Literal["patch", "square"] | None, k: int, advice: bool) -> None:
         engine = self.hand.engine
         names = list(engine.book.patches if scope == "patch" else engine.book.squares)
         if scope == "patch" and not names:
             return
         out = self.maybe | self.taken | self.barred
-        plan = engine.plan(self.hand.clock, None if scope is None else names[k % len(names)])
+        where = None if scope is None else names[k % len(names)]
+        plan = engine.plan(self.hand.clock, where, advice=advice)
         gone = {e.plan for e in engine.events if isinstance(e, ev.PlanSuperseded)}
         self.planned = {p: v for p, v in self.planned.items() if p not in gone}
         assert len(set(plan.holes)) == len(plan.holes)
@@ -143,7 +146,7 @@ class Microscope(RuleBasedStateMachine):
     @rule(hole=st.sampled_from(HOLES), ctf=st.sampled_from([3.0, 9.0, None, -1.0]))
     def score(self, hole: str, ctf: float | None) -> None:
         if hole in self.hand.engine.book.holes:
-            may = self.hand.states(hole)[0] in ("told", "unknown", "planned")
+            may = self.hand.states(hole)[0] != "deleted"
             self.hand.tell(ev.ScoreCame, hole=hole, values={"ctf": ctf})
             if may:
                 self.taken.add(hole)

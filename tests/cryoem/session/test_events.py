@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from coaf.cryoem.grid import Patch
 from coaf.cryoem.images import Image
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.instructions import Instruction, Plan
 from cryoem.session.hand import survey
@@ -47,6 +48,8 @@ def strategy(kind: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(strategy(inner[0]), strategy(inner[1]), max_size=3)
     if kind is Survey:
         return surveys()
+    if kind is Knowledge:
+        return st.builds(replace, st.just(LEARNED), scores=st.integers(1, 9), near=NUMBERS)
     assert is_dataclass(kind), kind
     return made(kind)
 
@@ -79,6 +82,7 @@ def through(event: ev.Event) -> ev.Event:
     return ev.from_json(json.loads(json.dumps(ev.to_json(event), allow_nan=False)))
 
 
+LEARNED = Knowledge("ctf<3.8", ("prediction",), (-4.0, 0.5), (0.5, 0.1), (0.4, 0.8), 0.7, 9)
 KINDS = sorted(ev.EVENTS)
 
 
@@ -122,7 +126,7 @@ def examples() -> list[dict[str, Any]]:
     go = Instruction("i1", "go", "p1", "why", 0.5, 0.01, 1.0, 50.0, "ctf<3.8", {"h1": 0.5}, "patch")
     values: dict[str, Any] = {
         "settings": ev.Settings(hours=2.0, grids=("a", "b"), plan_hours=1.0),
-        "instruction": go,
+        "instruction": "i1",
         "plan": "plan 1",
         "survey": survey(),
         "squares": (),
@@ -141,6 +145,8 @@ def examples() -> list[dict[str, Any]]:
         names = {one.name for one in fields(cls)} - {"id", "time"}
         numbers = dict.fromkeys(("x", "y", "seconds", "hours"), 1.5)
         given_ = {name: {**numbers, **values}.get(name, "some text") for name in names}
+        if kind == "instructed":
+            given_["instruction"] = go
         if kind == "plan given":
             given_["plan"] = Plan("plan 1", None, (go,))
         if kind == "failed":
@@ -266,3 +272,12 @@ def test_numbers_that_are_none_and_images_are_not_kept() -> None:
 def test_what_cannot_be_is_refused_when_it_is_made(make: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_a_cassette_holds_twelve_grids_that_have_names_of_their_own() -> None:
+    names = tuple(f"grid {k}" for k in range(13))
+    assert ev.Settings(grids=names[:12]).grids == names[:12]
+    with pytest.raises(ValueError, match="13 grids; a cassette holds 12"):
+        ev.Settings(grids=names)
+    with pytest.raises(ValueError, match="grid 'a' is there more than once"):
+        ev.Settings(grids=("a", "b", "a"))

@@ -233,6 +233,32 @@ def test_other_values_tell_of_faults_too_in_any_unit(name: str) -> None:
     assert abs(fault.since - 155) <= 1
 
 
+@pytest.mark.parametrize("beside", [{}, {"ctf": 4.0}])
+def test_counts_tell_of_faults_where_no_fit_does(beside: dict[str, float | None]) -> None:
+    """Few particles, or none; where fits are known, they say it better."""
+    rng = np.random.default_rng(13)
+    for few in (30.0, 0.0):
+        stream = Stream()
+        for i in range(200):
+            mean = few if i >= 155 else 300.0
+            stream.shoot({"particles": float(rng.poisson(mean)), **beside})
+        found = stream.begun("fault")
+        assert len(found) == (not beside)
+        assert all(abs(fault.since - 155) <= 1 for fault in found)
+
+
+def test_counts_of_thin_and_crowded_places_are_no_fault() -> None:
+    """No alarm in 20 sessions whose patches differ as counts do, with empty holes in between."""
+    for seed in range(20):
+        rng, stream = np.random.default_rng([14, seed]), Stream()
+        for i in range(600):
+            if i % PATCH == 0:
+                mean = 200.0 * np.exp(0.4 * rng.standard_normal())
+            count = 0.0 if rng.random() < 0.05 else mean * np.exp(0.3 * rng.standard_normal())
+            stream.shoot({"particles": float(round(count))})
+        assert not stream.guard.alarms
+
+
 def test_scores_without_what_it_knows_say_nothing() -> None:
     stream = Stream()
     for i in range(300):
@@ -275,6 +301,76 @@ def test_fewer_good_holes_are_no_decline() -> None:
             fit = 3.2 + (0.08 * rng.standard_normal() if best else rng.exponential(3.0))
             stream.fits([float(fit)])
         assert not stream.begun("decline")
+
+
+def slow(
+    guard: Guard, fits: Sequence[float], *, first: int = 0, place: str = "", patch: int = 12
+) -> list[Alarm]:
+    """Shots every 90 seconds, scored at once."""
+    said: list[Alarm] = []
+    for i, fit in enumerate(fits, start=first):
+        where = {"square": f"square {i // 60}", "patch": place or f"patch {i // patch}"}
+        said += guard.exposed(f"{i}", time=90.0 * i, **where)
+        said += guard.scored(f"{i}", time=90.0 * i + 1.0, values={"ctf": fit})
+    return said
+
+
+def declining(rng: np.random.Generator) -> tuple[Guard, int, list[Alarm]]:
+    """A guard in a slow session, at the moment at which it suspects a decline of 1 Å an hour."""
+    guard, fits = Guard(), piled(rng, 400)
+    for i in range(400):
+        worse = max(i - 200, 0) * 90.0 / 3600.0
+        said = slow(guard, [fits[i] + worse], first=i)
+        if said:
+            return guard, i + 1, said
+    raise AssertionError("it was never suspected")
+
+
+def test_a_decline_is_suspected_before_it_is_an_alarm() -> None:
+    guard, now, (suspicion,) = declining(np.random.default_rng(17))
+    assert 200 < now < 200 + 60
+    assert suspicion.kind == "suspicion"
+    assert "may have become worse" in suspicion.message
+    assert guard.alarms == []
+    assert guard.check == suspicion.check
+    early = {f"patch {k}" for k in range(200 // 12 + 1)}
+    assert set(suspicion.check[:3]) <= early, "what was measured before it is compared with"
+
+
+def test_fits_where_they_were_good_decide_about_a_decline() -> None:
+    """As much worse there as the best are: an alarm soon. As good as ever: it was the places."""
+    seen = 0
+    for seed in range(5):
+        for worse in (True, False):
+            rng = np.random.default_rng([18, seed])
+            guard, now, _ = declining(rng)
+            good = guard.check[0]
+            for i in range(now, now + 24):
+                moved = (i - 200) * 90.0 / 3600.0 if worse else 0.0
+                fit = 3.2 if i < now + 2 else piled(rng, 1)[0]
+                slow(guard, [fit + moved], first=i, place=good if i < now + 2 else "")
+                if i == now + 1:
+                    assert guard.check == (), "two are enough for now"
+            assert worse or not guard.alarms
+            seen += [alarm.kind for alarm in guard.alarms] == ["decline"]
+    assert seen >= 4
+
+
+def test_holes_that_were_left_are_no_evidence_of_a_fault() -> None:
+    """They may have been left as they are bad; so a check of a decline raises none."""
+    guard, now, _ = declining(np.random.default_rng(19))
+    before = guard.state()["evidence"]["ctf"]
+    slow(guard, [12.0, 14.0], first=now, place=guard.check[0])
+    assert guard.state()["evidence"]["ctf"] == before
+    assert guard.alarms == []
+
+
+def test_the_best_of_a_narrow_choice_are_no_pile_that_moves() -> None:
+    """Fits of a pilot that takes nothing but the best all lie within less than an ångström."""
+    for seed in range(10):
+        rng = np.random.default_rng([20, seed])
+        said = slow(Guard(), rng.uniform(3.15, 3.8, 400).tolist())
+        assert [alarm.kind for alarm in said if alarm.kind == "decline"] == []
 
 
 # Silence
@@ -379,6 +475,6 @@ def test_the_engine_goes_where_the_ice_is_known_to_be_good() -> None:
     told = [e.instruction for e in session.engine.events if isinstance(e, ev.Instructed)]
     checks = [one for one in told if "known to be good" in one.why]
     assert [one.do for one in checks][-4:] == ["leave", "go", "expose", "expose"]
-    rows = {row["event"]: row["clock"] for row in session.rows}
+    rows = {row["event"]: row["clock"] for row in reversed(session.rows)}
     assert 14000.0 < rows["suspicion"] < rows["alarm"] < 15200.0
     assert 17600.0 < rows["all clear"] < 18800.0

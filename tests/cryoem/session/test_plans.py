@@ -114,6 +114,91 @@ def test_plans_expire_and_a_late_report_still_counts() -> None:
     assert known(again(hand.engine)) == known(hand.engine)
 
 
+def test_a_plan_for_a_place_that_is_not_there_changes_nothing() -> None:
+    hand = begun(plan_hours=1.0)
+    hand.engine.plan(hand.clock, "s1")
+    before = known(hand.engine)
+    with pytest.raises(ValueError, match="nowhere"):
+        hand.engine.plan(hand.clock + 4000.0, "nowhere")
+    assert known(hand.engine) == before == known(again(hand.engine))
+
+
+def test_a_plan_that_is_worked_through_does_not_expire() -> None:
+    """Whatever is reported of any of its holes says that somebody is at it."""
+    hand = begun(plan_hours=1.0)
+    hand.engine.plan(hand.clock, "s1")
+    hand.clock += 3000.0
+    hand.tell(ev.Exposed, hole="s1p1h1")
+    hand.clock += 3000.0
+    hand.tell(ev.Failed, what="exposure", name="s1p1h0", beam="off")
+    hand.clock += 3590.0
+    hand.tell(ev.TimePassed)
+    assert hand.states("s1p2h0", "s1p2h1") == ["planned"] * 2
+    hand.clock += 20.0
+    hand.tell(ev.TimePassed)
+    assert hand.states("s1p2h0", "s1p2h1") == ["free"] * 2
+
+
+# Advice
+
+
+def test_advice_is_a_plan_whose_holes_are_advised() -> None:
+    hand, other = begun(), begun()
+    advice, plan = hand.engine.plan(5.0, advice=True), other.engine.plan(5.0)
+    assert (advice.advice, plan.advice) == (True, False)
+    assert advice.holes == plan.holes
+    assert hand.states(*advice.holes) == ["advised"] * 8
+    assert hand.next().do == "wait"
+    assert hand.states(*advice.holes) == ["advised"] * 8, "nothing becomes unknown"
+    assert known(again(hand.engine)) == known(hand.engine)
+
+
+@pytest.mark.parametrize("end", ["closed", "superseded", "expired"])
+def test_advice_that_nobody_followed_is_in_play_again(end: str) -> None:
+    hand = begun(plan_hours=1.0)
+    advice = hand.engine.plan(hand.clock, "s1", advice=True)
+    hand.tell(ev.Exposed, hole="s1p1h1")
+    if end == "closed":
+        hand.tell(ev.PlanClosed, plan=advice.id)
+    elif end == "superseded":
+        hand.engine.plan(hand.clock, "s1p1")
+    else:
+        hand.clock += 3700.0
+        hand.tell(ev.TimePassed)
+    assert hand.states("s1p1h1", "s1p2h0") == ["taken", "free"]
+    hand.tell(ev.Exposed, hole="s1p2h0")
+    assert hand.states("s1p2h0") == ["taken"], "a late report counts"
+
+
+@pytest.mark.parametrize("way", ["score", "reconciled", "excluded", "forced"])
+def test_what_is_advised_is_settled_as_what_is_planned(way: str) -> None:
+    hand = begun()
+    hand.engine.plan(hand.clock, advice=True)
+    hole: dict[str, Any] = {"what": "hole", "name": "s1p1h0"}
+    match way:
+        case "score":
+            hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0})
+        case "reconciled":
+            hand.tell(ev.Reconciled, hole="s1p1h0", taken=True)
+        case "excluded":
+            hand.tell(ev.Overridden, who="Ada", do="exclude", **hole)
+        case "forced":
+            hand.tell(ev.Overridden, who="Ada", do="force", **hole)
+    became = {"excluded": "excluded", "forced": "free"}.get(way, "taken")
+    assert hand.states("s1p1h0", "s1p1h1") == [became, "advised"]
+    if way == "forced":
+        assert (hand.next().name, hand.engine.book.forced()) == ("s1p1", "s1p1h0")
+
+
+def test_plans_saved_before_there_was_advice_are_none() -> None:
+    hand = begun()
+    hand.engine.plan(hand.clock)
+    saved = [ev.to_json(event) for event in hand.engine.events]
+    del saved[-1]["plan"]["advice"]
+    restored = Engine.replay([ev.from_json(event) for event in saved])
+    assert known(restored) == known(hand.engine)
+
+
 def test_a_planned_hole_that_fails_is_in_play_again_so_often() -> None:
     hand = begun(tries=2)
     for _ in range(2):

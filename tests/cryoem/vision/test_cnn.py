@@ -26,14 +26,10 @@ class Network:
     """Answers the mean of each crop, in columns."""
 
     def __init__(self, columns: int = 1) -> None:
-        self.columns, self.training = columns, True
+        self.columns = columns
         self.asked: list[tuple[int, ...]] = []
 
-    def eval(self) -> None:
-        self.training = False
-
     def __call__(self, crops: Tensor) -> Tensor:
-        assert not self.training
         assert crops.values.dtype == np.float32
         self.asked.append(crops.values.shape)
         return Tensor(np.tile(crops.values.mean(axis=(1, 2, 3))[:, None], (1, self.columns)))
@@ -42,14 +38,13 @@ class Network:
 def pretend(monkeypatch: pytest.MonkeyPatch, network: Network | None) -> None:
     """Stand in for PyTorch: a file that starts with PK holds the network."""
 
-    def load(path: str, *, map_location: str) -> Network:
-        assert map_location == "cpu"
+    def load(path: str) -> SimpleNamespace:
         if network is None or not Path(path).read_bytes().startswith(b"PK"):
             raise RuntimeError("PytorchStreamReader failed\nmore")
-        return network
+        return SimpleNamespace(module=lambda: network)
 
     torch = ModuleType("torch")
-    torch.jit = SimpleNamespace(load=load)  # type: ignore[attr-defined]
+    torch.export = SimpleNamespace(load=load)  # type: ignore[attr-defined]
     torch.no_grad = nullcontext  # type: ignore[attr-defined]
     torch.from_numpy = Tensor  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", torch)
@@ -80,7 +75,7 @@ def test_a_network_of_two_classes_is_refused(
 def test_a_file_that_is_no_network_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pretend(monkeypatch, None)
     (tmp_path / "net.pt").write_text("weights?")
-    with pytest.raises(ValueError, match=r"net\.pt is no TorchScript file \(Pytorch"):
+    with pytest.raises(ValueError, match=r"net\.pt holds no exported network \(Pytorch"):
         load_scorer(tmp_path / "net.pt")
     with pytest.raises(FileNotFoundError, match=r"absent\.pt"):
         load_scorer(tmp_path / "absent.pt")
@@ -94,6 +89,42 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_a_real_network(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 1))
-    torch.jit.script(net).save(str(tmp_path / "net.pt"))
-    assert load_scorer(tmp_path / "net.pt")(np.ones((5, 8, 8), dtype=np.float32)).shape == (5,)
+    crops = np.random.default_rng(1).random((600, 8, 8)).astype(np.float32)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 1)
+    ).eval()
+    sample = torch.zeros(4, 1, 8, 8)
+    for name, shapes in (("any.pt2", ({0: torch.export.Dim("n")},)), ("four.pt2", None)):
+        torch.export.save(
+            torch.export.export(net, (sample,), dynamic_shapes=shapes), tmp_path / name
+        )
+    with torch.no_grad():
+        right = net(torch.from_numpy(crops[:, None])).numpy()[:, 0]
+    score = load_scorer(tmp_path / "any.pt2")
+    np.testing.assert_allclose(score(crops), right, atol=1e-6)
+    with pytest.raises(ValueError, match=r"does not take \(2, 1, 9, 9\)"):
+        score(np.zeros((2, 9, 9), dtype=np.float32))
+    with pytest.raises(ValueError, match=r"does not take \(7, 1, 8, 8\).*any number"):
+        load_scorer(tmp_path / "four.pt2")(crops[:7])
+    (tmp_path / "weights.pt2").write_text("weights?")
+    with pytest.raises(ValueError, match="holds no exported network"):
+        load_scorer(tmp_path / "weights.pt2")
+
+
+def test_a_network_of_pytorch_itself(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="pip install 'coaf[torch]'")
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(72, 1)
+    ).eval()
+    crops = np.random.default_rng(0).random((300, 8, 8)).astype(np.float32)
+    given = torch.from_numpy(crops[:, None])
+    free = ({0: torch.export.Dim("n")},)
+    torch.export.save(torch.export.export(net, (given,), dynamic_shapes=free), tmp_path / "net.pt2")
+    expected = net(given).detach().numpy()[:, 0]
+    score = load_scorer(tmp_path / "net.pt2")
+    np.testing.assert_allclose(score(crops), expected, rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match=r"does not take \(3, 1, 9, 9\)"):
+        score(np.zeros((3, 9, 9), dtype=np.float32))
+    (tmp_path / "else.pt2").write_text("weights?")
+    with pytest.raises(ValueError, match="holds no exported network"):
+        load_scorer(tmp_path / "else.pt2")

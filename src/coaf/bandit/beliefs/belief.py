@@ -7,6 +7,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import require_kind
 
 
 class Belief(Protocol):
@@ -61,6 +62,12 @@ class Belief(Protocol):
         """The belief that `state` was taken from."""
 
 
+def require_belief(belief: Any) -> None:
+    """An error that says what a belief is, unless this is one, or None."""
+    if belief is not None:
+        require_kind("belief", belief, ("dim", "mean", "learn"), "a belief, as Linear(dim=3)")
+
+
 @runtime_checkable
 class Bounded(Protocol):
     """A belief that may know the largest mean reward there is."""
@@ -68,6 +75,15 @@ class Bounded(Protocol):
     @property
     def mean_bound(self) -> float | None:
         """No mean reward is larger in magnitude; None where that is not known."""
+
+
+@runtime_checkable
+class FeaturesBounded(Protocol):
+    """A belief that knows how long features may be."""
+
+    @property
+    def feature_bound(self) -> float | None:
+        """No features are longer; None where that is not known."""
 
 
 @runtime_checkable

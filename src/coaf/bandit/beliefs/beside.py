@@ -7,16 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.beliefs.mixture import Mixture
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.registry import register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown, shown
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 
 
 @register("beside")
-class Beside:
+class Beside(Shown):
     """A belief whose rows may say more than its arms: under which circumstances they were had.
 
     Nobody chooses circumstances, and no arm has them before it is taken. So arms are judged at
@@ -90,10 +92,8 @@ class Beside:
         """A joint draw under usual circumstances."""
         return self.belief.sample(self._at_usual(features), rng, groups)
 
-    def factors(
-        self, features: npt.ArrayLike, groups: Groups | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and factors of η under usual circumstances, as `Nested.factors`."""
+    def factors(self, features: npt.ArrayLike, groups: Groups | None = None) -> Factors:
+        """What arms share under usual circumstances, as `Nested.factors`."""
         return self.belief.factors(self._at_usual(features), groups)
 
     def learn(
@@ -140,5 +140,5 @@ class Beside:
         saved = unseal("beside", state)
         belief = restore_belief(entry(saved, "belief"))
         if not isinstance(belief, Nested | Mixture):
-            raise ValueError(f"state entry 'belief' is a {type(belief).__name__}, not a Nested")
+            raise ValueError(f"state entry 'belief' is {shown(belief)}, not a Nested")
         return cls(belief, unpack(saved, "usual"))

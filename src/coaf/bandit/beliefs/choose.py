@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.regression import Regression
 from coaf.bandit.beliefs.rows import check_features, check_rewards
 from coaf.bandit.beliefs.scale_free import ScaleFree
+from coaf.bandit.extras import require_extra
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.threads import one_thread
 
@@ -45,7 +45,7 @@ class Recommendation:
     why
         A sentence.
     skipped
-        Beliefs that could not learn these rows, and why.
+        Beliefs that were left out, and why: they could not learn these rows, or need an extra.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Recommendation:
                 f"{row['belief']:22} {row['error']:8.4g} {row['explained']:9.1%} {worse:>19} "
                 f"{row['us_per_row']:10.0f}{mark}"
             )
-        rest = [f"{name} could not learn these rows: {why}" for name, why in self.skipped.items()]
+        rest = [f"{name} was left out: {why}" for name, why in self.skipped.items()]
         return "\n".join([*lines, *rest, self.why])
 
 
@@ -119,7 +119,7 @@ def choose_belief(
         try:
             squares[name], seconds[name] = _held_out(make, X, y, labels, fold)
             fresh[name] = make(X, y)
-        except (ArithmeticError, RuntimeError, ValueError) as error:
+        except (ArithmeticError, ModuleNotFoundError, RuntimeError, ValueError) as error:
             squares.pop(name, None)
             skipped[name] = str(error)
     return _recommend(squares, seconds, fresh, skipped)
@@ -197,8 +197,7 @@ def candidates(X: FloatArray, y: FloatArray, labels: Groups | None) -> dict[str,
         levels = 1 if labels.ndim == 1 else labels.shape[1]
         makers["nested"] = lambda _, known: _nested(dim, zero_one, levels, known)
     makers["kernel"] = lambda seen, known: Kernel(dim, **likeliest(seen, known))
-    if find_spec("sklearn") is not None:
-        makers["regression (boosting)"] = lambda _, known: _boosting(dim)
+    makers["regression (boosting)"] = lambda _, known: _boosting(dim)
     return makers
 
 
@@ -210,6 +209,7 @@ def _nested(dim: int, zero_one: bool, levels: int, known: FloatArray) -> Nested:
 
 
 def _boosting(dim: int) -> Regression:
+    require_extra("sklearn", "it")
     from sklearn.ensemble import GradientBoostingRegressor  # an extra
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

@@ -9,18 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.bandit.beliefs.belief import Belief, LearnsSize
+from coaf.bandit.beliefs.belief import Belief, Bounded, FeaturesBounded, LearnsSize
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features, check_rewards
 from coaf.bandit.beliefs.runs import Run, joined, last_of, taught
 from coaf.bandit.groups import Groups, check_groups
+from coaf.bandit.shown import Shown, shown
 from coaf.bandit.state import entry, seal, unseal
 
 _LEAST = 1e-300  # a factor must stay above 0 however often one forgets
 
 
 @register("drift")
-class Drift:
+class Drift(Shown):
     """What another belief knows, for conditions that change: old rows fade, or leave.
 
     Parameters
@@ -75,9 +76,11 @@ class Drift:
         self.half_life = None if half_life is None else number("half_life", half_life, low=1)
         self.window = None if window is None else int(window)
         self._kept: list[Run] = []
-        for name in ("feature_bound", "mean_bound"):  # what holds for the belief holds here
-            if hasattr(belief, name):
-                setattr(self, name, getattr(belief, name))
+        # What holds for the belief holds here.
+        if isinstance(belief, FeaturesBounded):
+            self.feature_bound = belief.feature_bound
+        if isinstance(belief, Bounded):
+            self.mean_bound = belief.mean_bound
 
     @property
     def reward_size(self) -> float:
@@ -167,10 +170,10 @@ class Drift:
     def state(self) -> dict[str, Any]:
         """Everything, as JSON."""
         if not is_registered(self.belief):
-            kind = type(self.belief).__name__
+            kind = type(self.belief).__name__.lower()
             raise ValueError(
-                f"belief is a {kind}, which cannot be saved inside of Drift unless its class is "
-                f'registered: decorate it with @register("{kind.lower()}")'
+                f"belief is {shown(self.belief)}, which cannot be saved inside of Drift unless its "
+                f'class is registered: decorate it with @register("{kind}")'
             )
         return seal(
             "drift",

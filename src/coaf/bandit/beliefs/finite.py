@@ -11,8 +11,9 @@ from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.bandit.beliefs.assumptions import check_noise, compare
 from coaf.bandit.beliefs.functions import Function, class_of, load_function, save_function
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_dim, check_factor, check_features, check_rewards
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 from coaf.bandit.threads import on_one_thread
 
@@ -24,7 +25,7 @@ _SETTINGS = ("noise", "mean_bound", "delta", "scale", "within")
 
 @register("finite")
 @on_one_thread()
-class Finite:
+class Finite(Shown):
     """The mean reward is one of k given functions Ψ; rows rule out those that fit badly.
 
     Parameters
@@ -101,9 +102,7 @@ class Finite:
         scale: float = 1.0,
         within: Literal["likelihood", "paper"] = "likelihood",
     ) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
-        self.dim = int(dim)
+        self.dim = check_dim(dim)
         self.noise = None if noise is None else number("noise", noise, low=0.0)
         self.mean_bound = (
             None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)

@@ -13,7 +13,7 @@ from coaf.bandit.beliefs.assumptions import compare
 from coaf.bandit.beliefs.glm_rows import LastRows
 from coaf.bandit.beliefs.links import Link, LogitLink, LogLink, Posterior
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
+from coaf.bandit.beliefs.rows import check_dim, check_features, check_rewards, check_scale
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups
@@ -44,9 +44,7 @@ class GLM(Unitless):
         typical: float | None = None,
         mean_bound: float | None = None,
     ) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
-        self.dim = int(dim)
+        self.dim = check_dim(dim)
         self.regularization = (
             None if regularization is None else number("regularization", regularization, above=0.0)
         )

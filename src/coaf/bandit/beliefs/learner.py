@@ -77,10 +77,10 @@ def views(learner: FloatArray, dim: int) -> Views:
     yield "precision", learner[:dim, :dim]
     yield "inverse", learner[width : width + dim, :dim]
     yield "sums", learner[top, :dim]  # Σ x y
-    yield "theta", learner[top + 1, :dim]
-    yield "numbers", learner[top + 2, :8]
+    yield "theta", learner[top + linear.THETA, :dim]
+    yield "numbers", learner[top + linear.NUMBERS, :8]
     if dim > linear.SMALL:
-        first, waiting = top + linear.HEAD, int(learner[top + 2, linear.WAITING])
+        first, waiting = top + linear.HEAD, int(learner[top + linear.NUMBERS, linear.WAITING])
         rows = learner[first : first + 3 * linear.PART].reshape(3, linear.PART, width)
         yield "waiting", rows[:, :waiting, :dim]
 
@@ -113,8 +113,8 @@ def discounted(learner: FloatArray, prior: FloatArray, dim: int, factor: float) 
     V, V0 = precision(learner, dim), precision(prior, dim)
     result = copied(prior)
     result[:dim, :dim] = V0 + factor * (V - V0)
-    for row, columns in ((top, slice(dim)), (top + 2, linear.ROWS)):
+    for row, columns in ((top, slice(dim)), (top + linear.NUMBERS, linear.ROWS)):
         result[row, columns] += factor * (learner[row, columns] - prior[row, columns])
-    result[top + 2, linear.WAITING] = 0.0
+    result[top + linear.NUMBERS, linear.WAITING] = 0.0
     linear.derive(result, dim)
     return result

@@ -19,8 +19,16 @@ from coaf.bandit.beliefs.assumptions import (
 )
 from coaf.bandit.beliefs.learner import compiled, scratch
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import beyond, check_factor, check_rewards, limit_of, shaped
+from coaf.bandit.beliefs.rows import (
+    beyond,
+    check_dim,
+    check_factor,
+    check_rewards,
+    limit_of,
+    shaped,
+)
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, seal, unseal
 
 _MANY = 512  # features from which finding an arm again is quicker than scoring it again
@@ -37,7 +45,7 @@ _SETTINGS = (
 
 
 @register("linear")
-class Linear:
+class Linear(Shown):
     """Mean rewards θ·x with ‖θ‖ ≤ norm_bound, learned by ridge regression.
 
     Parameters
@@ -94,9 +102,7 @@ class Linear:
         scale: float = 1.0,
         within: Literal["ball", "ellipsoid"] = "ball",
     ) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
-        self.dim = int(dim)
+        self.dim = check_dim(dim)
         self.regularization = number("regularization", regularization, above=0.0)
         self.noise = number("noise", noise, low=0.0)
         self.norm_bound = number("norm_bound", norm_bound, above=0.0)

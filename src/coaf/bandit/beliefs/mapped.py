@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
-from coaf.bandit.beliefs.belief import Belief, Bounded, LearnsSize
+from coaf.bandit.beliefs.belief import Belief, Bounded, FeaturesBounded, LearnsSize
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.registry import is_registered, register, restore_belief
 from coaf.bandit.beliefs.rows import check_features
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown, shown
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 from coaf.bandit.threads import on_one_thread
 
@@ -62,7 +63,7 @@ def _transformed(transformer: Any, X: FloatArray) -> FloatArray:
 
 @register("mapped")
 @on_one_thread("__init__", "map")
-class Mapped:
+class Mapped(Shown):
     """A belief that sees φ(x) in place of x: polynomials, random features, anything of the kind.
 
     Parameters
@@ -119,7 +120,7 @@ class Mapped:
     ) -> None:
         if not is_registered(belief):
             raise ValueError(
-                f"belief is a {type(belief).__name__}, which could not be restored: decorate its "
+                f"belief is {shown(belief)}, which could not be restored: decorate its "
                 'class with register("its kind") of coaf.bandit.beliefs.registry'
             )
         self.seed, self.belief = int(seed), deepcopy(belief)
@@ -132,7 +133,8 @@ class Mapped:
         self.dim = int(number("dim", columns, low=1))
         self.transformer = _fitted(transformer, self.examples, self.seed)
         self._recipe = encode_estimator(transformer, "transformer")
-        bound = getattr(self.belief, "feature_bound", None)
+        stated = self.belief
+        bound = stated.feature_bound if isinstance(stated, FeaturesBounded) else None
         self._bound = None if bound is None else float(bound)
         self.scale = 1.0 if scale is None else number("scale", scale, above=0.0)
         if self.examples is not None:

@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.beliefs.nested.nested import Nested
 from coaf.bandit.beliefs.registry import register
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, seal, unseal
 
 _LEAST = 1e-9  # of a weight
 
 
 @register("mixture")
-class Mixture:
+class Mixture(Shown):
     """Nested beliefs with different priors, averaged: what foretells badly soon counts little.
 
     A prior that is narrow learns quickly where it is right and never quite recovers where it is
@@ -77,9 +79,28 @@ class Mixture:
         return self.beliefs[0].rows
 
     @property
+    def trusted(self) -> FloatArray:
+        """How far each was trusted before what it learned."""
+        shares = np.exp(self._start - self._start.max())
+        found: FloatArray = shares / shares.sum()
+        return found
+
+    @property
     def likeliest(self) -> Nested:
         """The belief that counts most."""
         return self.beliefs[int(self.weights.argmax())]
+
+    @property
+    def theta(self) -> FloatArray:
+        """The posterior mean of the coefficients; last, the intercept."""
+        return self._average([one.theta for one in self._counting])
+
+    @property
+    def spread(self) -> FloatArray:
+        """The posterior standard deviations of the coefficients, between beliefs as well."""
+        mean = self.theta
+        squares = [one.spread**2 + (one.theta - mean) ** 2 for one in self._counting]
+        return np.sqrt(self._average(squares))
 
     @property
     def deviations(self) -> FloatArray:
@@ -112,21 +133,19 @@ class Mixture:
         which = int(rng.choice(len(self.beliefs), p=self.weights))
         return self.beliefs[which].sample(features, rng, groups)
 
-    def factors(
-        self, features: npt.ArrayLike, groups: Groups | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and factors of η, as `Nested.factors`: the normal with the mixture's moments.
+    def factors(self, features: npt.ArrayLike, groups: Groups | None = None) -> Factors:
+        """What arms share, as `Nested.factors`: the normal with the mixture's moments.
 
         Its covariance is the mean covariance, plus that of the beliefs' means around theirs.
         """
         told = [one.factors(features, groups) for one in self._counting]
         if len(told) == 1:
             return told[0]
-        m = self._average([each for each, _ in told])
-        roots = np.sqrt(self.weights[self.weights > _LEAST])
-        columns = [root * H for root, (_, H) in zip(roots, told, strict=True)]
-        columns += [root * (each - m)[:, None] for root, (each, _) in zip(roots, told, strict=True)]
-        return m, np.hstack(columns)
+        m = self._average([one.mean for one in told])
+        pairs = list(zip(np.sqrt(self.weights[self.weights > _LEAST]), told, strict=True))
+        columns = [root * one.shared for root, one in pairs]
+        columns += [root * (one.mean - m)[:, None] for root, one in pairs]
+        return Factors(m, np.hstack(columns), self._average([one.own for one in told]))
 
     def learn(
         self, features: npt.ArrayLike, rewards: npt.ArrayLike, groups: Groups | None = None

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.arrays import LARGEST, FloatArray, number
 from coaf.bandit.beliefs.assumptions import check_mean_bound, check_noise
 from coaf.bandit.beliefs.estimators import decode_estimator, encode_estimator
 from coaf.bandit.beliefs.lock import Lock
-from coaf.bandit.beliefs.rows import check_factor, check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_dim, check_factor, check_features, check_rewards
 from coaf.bandit.beliefs.spread import SeenScale
 from coaf.bandit.groups import Groups
-from coaf.bandit.policies.faults import LARGEST, BeliefWarning
+from coaf.bandit.policies.faults import BeliefWarning
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, pack, seal, unpack, unseal
 from coaf.bandit.threads import on_one_thread
 
@@ -81,7 +82,7 @@ class Scores(NamedTuple):
 
 
 @on_one_thread()
-class Regressor:
+class Regressor(Shown):
     """What `Regression` and `Ensemble` share; they say how one copy differs from another.
 
     Notes
@@ -114,14 +115,15 @@ class Regressor:
         mean_bound: float | None,
         seed: int,
     ) -> None:
-        for name, value, low in (("dim", dim, 1), ("copies", copies, 2), ("seed", seed, 0)):
+        self.dim = check_dim(dim)
+        for name, value, low in (("copies", copies, 2), ("seed", seed, 0)):
             if value < low or int(value) != value:
                 raise ValueError(f"{name} is {value!r}; it must be an integer of at least {low}")
         missing = [n for n in ("fit", "predict", "get_params") if not hasattr(regressor, n)]
         if missing or isinstance(regressor, type):
             what = f"has no {missing[0]}" if missing else "is a class; give an instance"
             raise ValueError(f"regressor {regressor!r} {what}; it must be like scikit-learn's")
-        self.dim, self.copies, self.seed = int(dim), int(copies), int(seed)
+        self.copies, self.seed = int(copies), int(seed)
         self.noise = None if noise is None else number("noise", noise, above=0.0)
         self.mean_bound = (
             None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)

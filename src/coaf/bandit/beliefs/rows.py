@@ -7,6 +7,25 @@ import numpy as np
 from coaf.bandit.arrays import FLOAT64, FloatArray, floats, locked, number
 
 
+def check_dim(dim: Any) -> int:
+    """`dim` as a number of features, 1 or more.
+
+    Examples
+    --------
+    >>> check_dim([[1, 2]])
+    Traceback (most recent call last):
+    ...
+    ValueError: dim is [[1, 2]]; it must be a positive integer: the number of features
+    """
+    try:
+        count = int(dim)
+    except (TypeError, ValueError, OverflowError):
+        count = 0
+    if count < 1 or count != dim:
+        raise ValueError(f"dim is {dim!r}; it must be a positive integer: the number of features")
+    return count
+
+
 def shaped(features: Any, dim: int) -> FloatArray:
     """`features` as a read-only array (n, dim), entries unseen: compiled code looks at each."""
     X = features if type(features) is np.ndarray and features.dtype is FLOAT64 else None

@@ -10,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from coaf.bandit.arrays import FloatArray, locked, number
+from coaf.bandit.arrays import LARGEST, FloatArray, locked, number
 from coaf.bandit.beliefs.assumptions import check_mean_bound
 from coaf.bandit.beliefs.learner import Views, copied, filled, precision, saved, views
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_factor, check_rewards, shaped
+from coaf.bandit.beliefs.rows import check_dim, check_factor, check_rewards, shaped
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.faults import AssumptionWarning
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, seal, unseal
 
 
@@ -29,7 +30,7 @@ def _compiled() -> tuple[Any, Any, Any, Any]:
 
 
 @register("scale-free")
-class ScaleFree:
+class ScaleFree(Shown):
     """Mean rewards θ₀ + θ·x, with every scale learned: of rewards, of their noise, of features.
 
     Parameters
@@ -79,16 +80,14 @@ class ScaleFree:
     """
 
     def __init__(self, dim: int, *, mean_bound: float | None = None, width: float = 1.0) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
-        self.dim = int(dim)
+        self.dim = check_dim(dim)
         self.mean_bound = (
             None if mean_bound is None else number("mean_bound", mean_bound, above=0.0)
         )
         self.width = number("width", width, low=0.0)
         self._learner = self._fresh()
         columns = self._learner.shape[1]
-        self._size_at = (2 * columns + 3, int(_compiled()[0].MEAN_SQUARE))
+        self._size_at = (2 * columns + _compiled()[0].STATED, int(_compiled()[0].MEAN_SQUARE))
         self._prior: FloatArray | None = None
         self._warned: set[str] = set()
 
@@ -104,7 +103,7 @@ class ScaleFree:
     @property
     def rows(self) -> float:
         """How many rows were learned; what was forgotten in part counts in part."""
-        return float(self._at(2, _compiled()[2].ROWS))
+        return float(self._at(_compiled()[2].NUMBERS, _compiled()[2].ROWS))
 
     @property
     def reward_size(self) -> float:
@@ -114,12 +113,17 @@ class ScaleFree:
     @property
     def noise(self) -> float:
         """σ̂, the standard deviation of rewards around their estimates."""
-        return float(np.sqrt(max(self._at(2, _compiled()[2].LOSS), 0.0) / max(self.rows, 1.0)))
+        return float(
+            np.sqrt(
+                max(self._at(_compiled()[2].NUMBERS, _compiled()[2].LOSS), 0.0)
+                / max(self.rows, 1.0)
+            )
+        )
 
     @property
     def theta(self) -> FloatArray:
         """The coefficients of the features, and last the constant."""
-        theta: FloatArray = self._at(1, slice(self.dim + 1)).copy()
+        theta: FloatArray = self._at(_compiled()[2].THETA, slice(self.dim + 1)).copy()
         theta[-1] -= theta[:-1] @ self._reference
         return theta
 
@@ -162,15 +166,14 @@ class ScaleFree:
     def mean(self, features: npt.ArrayLike, groups: Groups | None = None) -> FloatArray:
         """The estimate of each arm; groups make no difference here."""
         X = self._checked(features)
-        theta = self._at(1, slice(self.dim + 1))
+        theta = self._at(_compiled()[2].THETA, slice(self.dim + 1))
         result: FloatArray = (X - self._reference) @ theta[:-1] + theta[-1]
         return result
 
     def _checked(self, features: npt.ArrayLike) -> FloatArray:
         X = shaped(features, self.dim)
-        largest = _compiled()[0].LARGEST
-        if not np.abs(X).max(initial=0.0) < largest:
-            row = int(np.argmax(~(np.abs(X) < largest).all(axis=1)))
+        if not np.abs(X).max(initial=0.0) < LARGEST:
+            row = int(np.argmax(~(np.abs(X) < LARGEST).all(axis=1)))
             raise self._beyond(X, row)
         return X
 
@@ -186,11 +189,10 @@ class ScaleFree:
         return result
 
     def _beyond(self, X: FloatArray, row: int) -> ValueError:
-        largest = _compiled()[0].LARGEST
-        column = int(np.argmax(~(np.abs(X[row]) < largest)))
+        column = int(np.argmax(~(np.abs(X[row]) < LARGEST)))
         return ValueError(
             f"features[{row}, {column}] is {X[row, column]}; every entry must be a number within "
-            f"±{largest:g}"
+            f"±{LARGEST:g}"
         )
 
     def sample(
@@ -233,12 +235,12 @@ class ScaleFree:
         if reward >= 0:
             raise ValueError(
                 f"rewards[{reward}] is {y[reward]}; every entry must be a number within "
-                f"±{free.LARGEST:g}"
+                f"±{LARGEST:g}"
             )
         if limited:
             self._say_limited()
         if self.mean_bound is not None:
-            excess, count = self._at(3, free.EXCESS), self._at(3, free.BOUNDED)
+            excess, count = self._at(free.STATED, free.EXCESS), self._at(free.STATED, free.BOUNDED)
             found = float(excess), float(count), self.noise
             check_mean_bound(self, self.mean_bound, *found, instead="leave it out")
 

@@ -12,6 +12,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.rows import check_factor
 from coaf.bandit.beliefs.runs import Run, joined
 from coaf.bandit.groups import Groups
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry, pack, unpack
 from coaf.bandit.threads import on_one_thread
 
@@ -49,6 +50,8 @@ class Units:
         The largest magnitude of a reward; always of all rows.
     long
         The mean square length of rows in these units.
+    places
+        How many columns of rows come before their features, and have no units.
     """
 
     low: FloatArray
@@ -60,11 +63,13 @@ class Units:
     rows: int = 0
     log: tuple[Event, ...] = ()
     stays: bool = False  # from now on, and the log is no longer kept
+    places: int = 0
 
     @classmethod
-    def none(cls, dim: int) -> Self:
-        """Before any row."""
-        return cls(np.zeros(dim), np.zeros(dim))
+    def none(cls, dim: int, *, places: int = 0) -> Self:
+        """Before any row, of `dim` columns, places included."""
+        zeros = np.zeros(dim - places)
+        return cls(zeros, zeros.copy(), places=places)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self  # nothing in here ever changes
@@ -139,6 +144,7 @@ class Units:
     def _measured(self, rows: list[Run]) -> "Units":
         """The units by these rows."""
         X, y = (np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "y"))
+        X = X[:, self.places :]
         mean, square = float(y.mean()), float(y @ y) / len(y)
         away = y - mean
         size = float(np.sqrt((away @ away + square) / len(y)))
@@ -150,12 +156,14 @@ class Units:
     def state(self) -> dict[str, Any]:
         log = [e.state() if isinstance(e, Run) else e for e in compact(self.log)]
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        return {"low": pack(self.low), "high": pack(self.high), **numbers, "log": log}
+        ranges = {"low": pack(self.low), "high": pack(self.high)}
+        return {**ranges, **numbers, "places": self.places, "log": log}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Self:
         log = tuple(e if isinstance(e, str) else Run.restore(e) for e in entry(state, "log"))
         numbers = {name: entry(state, name) for name in _NUMBERS}
+        numbers["places"] = state.get("places", 0)  # states of earlier releases know none
         return cls(unpack(state, "low"), unpack(state, "high"), **numbers, log=log)
 
 
@@ -173,7 +181,7 @@ def compact(log: tuple[Event, ...]) -> tuple[Event, ...]:
 
 
 @on_one_thread()
-class Unitless:
+class Unitless(Shown):
     """A belief whose prior is in units that it finds in its rows, unless they are stated.
 
     A class that builds on this says how to start, to add rows, to let them fade and to make them
@@ -249,7 +257,7 @@ class Unitless:
         rows, new = self._checked(features, rewards, groups), copy(self)
         units = self._units
         if units is not None and not (units.stays and self._settled):
-            new._units = Units.none(self.dim)
+            new._units = Units.none(self.dim, places=units.places)
             for event in (*units.prior, rows):
                 new._units = new._units.then(event, sized=self._sized)
             new._start()

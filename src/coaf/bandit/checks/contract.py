@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray
+from coaf.bandit.beliefs.belief import FeaturesBounded
 from coaf.bandit.policies.faults import is_fault
 
 CLOSE = 1e-8  # absolute plus relative
@@ -15,6 +16,13 @@ CLOSE = 1e-8  # absolute plus relative
 
 class ContractError(AssertionError):
     """A promise was broken; the message names the likely mistake."""
+
+
+@runtime_checkable
+class HasDim(Protocol):
+    """Something that is about so many features."""
+
+    dim: int
 
 
 def require(promise: Any, thing: object, mistake: str) -> None:
@@ -56,7 +64,9 @@ def close(a: npt.ArrayLike, b: npt.ArrayLike, tolerance: float = CLOSE) -> bool:
 
 def some_features(belief: Any, n: int | None = None, seed: int = 0) -> FloatArray:
     """Arms in the ball of the belief's `feature_bound`, 1 if it has none."""
-    dim, bound = getattr(belief, "dim", 3), getattr(belief, "feature_bound", 1.0)
+    dim = belief.dim if isinstance(belief, HasDim) else 3
+    stated = belief.feature_bound if isinstance(belief, FeaturesBounded) else None
+    bound = 1.0 if stated is None else stated
     X = np.random.default_rng(seed).normal(size=(n or 16 + 8 * dim, dim))
     return np.asarray(bound * X / (1.0 + np.linalg.norm(X, axis=1, keepdims=True)))
 

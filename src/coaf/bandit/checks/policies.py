@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def check_policy(
     `any_order=False` for a belief to which the order of rewards matters, as one that forgets.
     """
     require_parts(policy, "a policy", ("decide", "commit", "learn", *("state", "restore") * saved))
-    belief, kinds = getattr(policy, "belief", None), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
+    belief, kinds = _belief_of(policy), (Setup(2.0, 3.0, 1.0), Additive(2.0, 0.5))
     some = [Round(some_features(belief, 3 + i % 4, seed=i), kinds[i % 2]) for i in range(8)]
     used = enumerate(rounds or some)
     keyed = [Round(r.features, r.latency, r.actions, groups=r.groups, key=f"#{i}") for i, r in used]
@@ -45,6 +45,18 @@ def check_policy(
     checks += [policy_resumes] * saved + [order_makes_no_difference] * any_order
     for check in checks:
         check(deepcopy(policy), keyed, saved)
+
+
+@runtime_checkable
+class Believing(Protocol):
+    """A policy that decides by a belief."""
+
+    belief: Any
+
+
+def _belief_of(policy: Any) -> Any:
+    """None for a policy without one."""
+    return policy.belief if isinstance(policy, Believing) else None
 
 
 def _done(decision: Decision) -> BoolArray:
@@ -150,7 +162,7 @@ def policy_resumes(policy: Any, rounds: Sequence[Round], _saved: bool) -> None:
     _serve(policy, rounds[2:])
     decision = policy.decide(rounds[1])
     policy.commit(decision, _done(decision))
-    belief = getattr(policy, "belief", None)
+    belief = _belief_of(policy)
     own = {} if belief is None or is_registered(belief) else {"belief": type(belief)}
     restored = type(policy).restore(json.loads(as_json(policy)), **own)
     _score(policy, decision)

@@ -15,7 +15,6 @@ from coaf.bandit.groups import Groups
 from coaf.bandit.latency import Additive, Setup
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.rate import Rate, Visit
-from coaf.bandit.select import best
 
 
 def check_rate(rate: Rate, rounds: Sequence[Round] | None = None) -> None:
@@ -53,7 +52,7 @@ def _score(features: FloatArray, groups: Groups | None) -> FloatArray:
 def _visit(rate: Rate, one: Round) -> Visit:
     """An entry round as a policy would take it at this rate."""
     value, estimates = rate.value(_score), _score(one.features, one.groups)
-    choice = best(value, estimates, one.latency, one.actions, one.groups)
+    choice = one.best(value, estimates)
     spent = (choice.seconds, choice.reward)
     return Visit(str(one.key), value, *spent, *spent, late_seconds=0.0, late_reward=0.0)
 

@@ -13,8 +13,11 @@ from coaf.bandit.compiled.linear import (
     ESTIMATE,
     LOGDET,
     MEAN,
+    NUMBERS,
     ROWS,
     SQUARE,
+    STATED,
+    THETA,
     WAITING,
     into_lanes,
     parts,
@@ -46,13 +49,13 @@ def radius(M: Block, d: int) -> float:
     replaced by its bound d ln(λ + n L²/d).
     """
     dp = columns(M)
-    s = 2 * dp + 3
+    s = 2 * dp + STATED
     ridge = M[s, LAMBDA]
     if int(M[s, FORM]) & PRINTED:
-        most = M[s, FEATURE_BOUND] ** 2 * M[2 * dp + 2, ROWS]
+        most = M[s, FEATURE_BOUND] ** 2 * M[2 * dp + NUMBERS, ROWS]
         volume = d * math.log((d * ridge + most) / (d * ridge))
     else:
-        volume = max(M[2 * dp + 2, LOGDET] - d * math.log(ridge), 0.0)
+        volume = max(M[2 * dp + NUMBERS, LOGDET] - d * math.log(ridge), 0.0)
     spread = M[s, NOISE] * math.sqrt(2.0 * M[s, LOG_DELTA] + volume)
     result: float = M[s, SCALE] * (M[s, NORM_BOUND] * math.sqrt(ridge) + spread)
     return result
@@ -63,7 +66,7 @@ def precision(M: Block, Q: Block, d: int) -> FloatArray:
     """V, rows that wait included, as an array of its own."""
     dp = columns(M)
     V = np.empty((d, d))
-    waiting = int(M[2 * dp + 2, WAITING])
+    waiting = int(M[2 * dp + NUMBERS, WAITING])
     for i in range(d):
         for k in range(i + 1):
             V[i, k] = M[i, k]
@@ -173,14 +176,14 @@ def _within_ball(
     dp = columns(M)
     theta_norm = 0.0
     for i in range(d):
-        theta_norm += M[2 * dp + 1, i] ** 2
+        theta_norm += M[2 * dp + THETA, i] ** 2
     ready, meet = False, True
     values, vectors = np.empty(0), np.empty((0, 0))
     center, nearest, z = np.empty(d), np.empty(d), np.empty(d)
     for a in range(n):
         along, length, inner = 0.0, 0.0, 0.0
         for i in range(d):
-            along += M[2 * dp + 1, i] * S[i, a]
+            along += M[2 * dp + THETA, i] * S[i, a]
             length += S[i, a] ** 2
             inner += X[x0 + i, a] ** 2
         step = r / math.sqrt(S[dp + SQUARE, a]) if S[dp + SQUARE, a] > 0.0 else 0.0
@@ -193,7 +196,7 @@ def _within_ball(
             for k in range(d):
                 center[k] = 0.0
                 for i in range(d):
-                    center[k] += vectors[i, k] * M[2 * dp + 1, i]
+                    center[k] += vectors[i, k] * M[2 * dp + THETA, i]
             if theta_norm > m * m:
                 nu = _shortest(values, center, m)
                 for k in range(d):
@@ -222,15 +225,15 @@ def _within_ball(
 def upper(M: Block, Q: Block, d: int, X: Block, x0: int, n: int, S: Block) -> None:
     """The largest mean reward that the confidence set allows each arm, into S, after `score`."""
     dp = columns(M)
-    r, cap = radius(M, d), M[2 * dp + 3, CAP]
-    ball = int(M[2 * dp + 3, FORM]) & BALL
+    r, cap = radius(M, d), M[2 * dp + STATED, CAP]
+    ball = int(M[2 * dp + STATED, FORM]) & BALL
     c = 0
     while c < n:
         value = fma(splat(r), root(load(S, dp + SQUARE, c)), load(S, dp + MEAN, c))
         store(S, dp + ESTIMATE, c, value if ball else smaller(value, splat(cap)))
         c += 8
     if ball:
-        _within_ball(M, Q, d, X, x0, n, S, r, M[2 * dp + 3, NORM_BOUND])
+        _within_ball(M, Q, d, X, x0, n, S, r, M[2 * dp + STATED, NORM_BOUND])
         for a in range(n):
             S[dp + ESTIMATE, a] = min(S[dp + ESTIMATE, a], cap)
 
@@ -264,7 +267,7 @@ def draw(M: Block, Q: Block, noise: FloatArray) -> FloatArray:
             total -= L[k, i] * theta[k]
         theta[i] = total / L[i, i]
     for i in range(d):
-        theta[i] = M[2 * dp + 1, i] + r * theta[i]
+        theta[i] = M[2 * dp + THETA, i] + r * theta[i]
     return theta
 
 

@@ -15,10 +15,13 @@ from coaf.bandit.compiled.linear import (
     ESTIMATE,
     HEAD,
     LOSS,
+    NUMBERS,
     PART,
     PICKED,
     REWARD,
     SMALL,
+    STATED,
+    THETA,
     WAITING,
     fit,
     fold,
@@ -27,12 +30,12 @@ from coaf.bandit.compiled.simd import Block, columns, compiled, fma, load, splat
 
 EXTREMES, BEYOND, JUDGED = 8, 10.0, 10.0
 
-# Columns of row 2dp + 2: Σ y² and the number of rewards that are neither 0 nor extreme, and the
+# Columns of NUMBERS: Σ y² and the number of rewards that are neither 0 nor extreme, and the
 # least magnitude of extremes, once there are as many as there may be.
 SQUARES, NONZERO, LEAST = 5, 6, 7
-# Columns of row 2dp + 3, as `judge` last found them: the largest magnitude of extremes, how many
+# Columns of STATED, as `judge` last found them: the largest magnitude of extremes, how many
 # count for less than they are, and Σ y² of what they count for.
-LARGEST, LIMITED, COUNTING = 5, 6, 7
+GREATEST, LIMITED, COUNTING = 5, 6, 7
 REST = 7  # row from 2dp on: Σ x̃ y without the extremes
 REWARDS, COUNTED, WEIGHTS, MARKS = range(EXTREMES, EXTREMES + 4)  # rows from the extremes on
 TAIL = EXTREMES + 4  # rows of them all
@@ -49,7 +52,7 @@ def extremes_at(M: Block, D: int) -> int:
 def limit(M: Block, D: int) -> float:
     """The most that a reward counts for, up or down."""
     dp, e = columns(M), extremes_at(M, D)
-    squares, count = M[2 * dp + 2, SQUARES], M[2 * dp + 2, NONZERO]
+    squares, count = M[2 * dp + NUMBERS, SQUARES], M[2 * dp + NUMBERS, NONZERO]
     largest, all_ = 0.0, count
     for i in range(EXTREMES):
         if M[e + WEIGHTS, i] > 0.0:
@@ -76,8 +79,8 @@ def limit(M: Block, D: int) -> float:
 def count_rest(M: Block, reward: float, weight: float) -> None:
     """A reward that is no extreme."""
     dp = columns(M)
-    M[2 * dp + 2, SQUARES] += weight * reward * reward
-    M[2 * dp + 2, NONZERO] += weight
+    M[2 * dp + NUMBERS, SQUARES] += weight * reward * reward
+    M[2 * dp + NUMBERS, NONZERO] += weight
 
 
 @compiled
@@ -89,7 +92,7 @@ def enlist(M: Block, D: int, X: Block, j: int, S: Block) -> bool:
     dp, e = columns(M), extremes_at(M, D)
     reward, a = S[dp + REWARD, j], int(S[dp + PICKED, j])
     S[dp + ESTIMATE, j] = 1.0
-    if abs(reward) <= M[2 * dp + 2, LEAST]:
+    if abs(reward) <= M[2 * dp + NUMBERS, LEAST]:
         if reward != 0.0:
             count_rest(M, reward, 1.0)
         return False
@@ -107,7 +110,7 @@ def enlist(M: Block, D: int, X: Block, j: int, S: Block) -> bool:
     slot = _smallest(M, e)
     if M[e + WEIGHTS, slot] > 0.0:
         least = abs(M[e + REWARDS, slot])
-    M[2 * dp + 2, LEAST] = least
+    M[2 * dp + NUMBERS, LEAST] = least
     return limited
 
 
@@ -139,8 +142,8 @@ def add_rest(M: Block, Q: Block, first: int, count: int, S: Block) -> None:
 def nothing_stands_out(M: Block) -> bool:
     """Whether `judge` would change nothing, as long as the extremes are those it last saw."""
     dp = columns(M)
-    squares, count = M[2 * dp + 2, SQUARES], M[2 * dp + 2, NONZERO]
-    largest, limited = M[2 * dp + 3, LARGEST], M[2 * dp + 3, LIMITED]
+    squares, count = M[2 * dp + NUMBERS, SQUARES], M[2 * dp + NUMBERS, NONZERO]
+    largest, limited = M[2 * dp + STATED, GREATEST], M[2 * dp + STATED, LIMITED]
     return bool(limited == 0.0 and largest * largest * count <= BEYOND * BEYOND * squares)
 
 
@@ -166,8 +169,8 @@ def judge(M: Block, D: int, S: Block) -> bool:
             largest = max(largest, abs(reward))
             limited += 1.0 if counted != reward else 0.0
             total += M[e + WEIGHTS, i] * counted * counted
-    M[2 * dp + 3, LARGEST], M[2 * dp + 3, LIMITED] = largest, limited
-    M[2 * dp + 3, COUNTING] = total
+    M[2 * dp + STATED, GREATEST], M[2 * dp + STATED, LIMITED] = largest, limited
+    M[2 * dp + STATED, COUNTING] = total
     return changed
 
 
@@ -175,7 +178,7 @@ def judge(M: Block, D: int, S: Block) -> bool:
 def sum_of_squares(M: Block) -> float:
     """Σ y², of rewards as they count, after `judge`."""
     dp = columns(M)
-    return float(M[2 * dp + 2, SQUARES] + M[2 * dp + 3, COUNTING])
+    return float(M[2 * dp + NUMBERS, SQUARES] + M[2 * dp + STATED, COUNTING])
 
 
 @compiled
@@ -185,7 +188,7 @@ def recount(M: Block, Q: Block, D: int) -> None:
     Σ x̃ y is added up afresh, so that nothing stays of what a huge reward once counted for.
     """
     dp, e = columns(M), extremes_at(M, D)
-    if M[2 * dp + 2, WAITING] > 0.0:
+    if M[2 * dp + NUMBERS, WAITING] > 0.0:
         fold(M, Q, D)
     for k in range(D):
         total = M[2 * dp + REST, k]
@@ -195,8 +198,8 @@ def recount(M: Block, Q: Block, D: int) -> None:
     fit(M, D)
     loss = sum_of_squares(M)
     for k in range(D):
-        loss -= M[2 * dp, k] * M[2 * dp + 1, k]
-    M[2 * dp + 2, LOSS] = max(loss, 0.0)
+        loss -= M[2 * dp, k] * M[2 * dp + THETA, k]
+    M[2 * dp + NUMBERS, LOSS] = max(loss, 0.0)
 
 
 @compiled

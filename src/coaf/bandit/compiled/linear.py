@@ -7,11 +7,11 @@ Matrices are blocks (see `simd.py`), padded with zeros to whole lanes.
 
 - 0 to dp: V = λI + Σ x xᵀ, the precision, which is the truth (its lower triangle);
 - dp to 2dp: P = V⁻¹, derived from it;
-- 2dp: b = Σ x y, the truth; 2dp + 1: θ̄ = P b, derived;
-- 2dp + 2: rows learned, log det V, rows waiting, rows since P was last derived afresh, the least
+- 2dp: b = Σ x y, the truth; THETA: θ̄ = P b, derived;
+- NUMBERS: rows learned, log det V, rows waiting, rows since P was last derived afresh, the least
   penalised squared error Σ (y − θ̄·x)² + θ̄ᵀ(V − Σ x xᵀ)θ̄, and by how much the rewards of arms whose
   mean was estimated beyond the mean bound exceed it, and how many these are;
-- 2dp + 3: settings of the confidence set (see `confidence.py`).
+- STATED: settings of the confidence set (see `confidence.py`).
 
 `Q`, as wide, holds rows that wait to be folded in, in three parts: x, u and v. What is meant is
 V + Σ x xᵀ and P + Σ v uᵀ. Up to SMALL features nothing waits between calls, and Q is scratch;
@@ -47,8 +47,9 @@ SMALL = 64  # up to this many features P and V sit in the cache, and rows are fo
 REFRESH = 4096  # rows after which P is derived from V again, so that rounding cannot build up
 PART = CHUNK + PENDING  # rows in each part of Q
 
-ROWS, LOGDET, WAITING, SINCE, LOSS, EXCESS, BOUNDED = range(7)  # columns of row 2dp + 2
-CAP = 6  # column of row 2dp + 3: the mean bound
+THETA, NUMBERS, STATED = 1, 2, 3  # rows from 2dp on
+ROWS, LOGDET, WAITING, SINCE, LOSS, EXCESS, BOUNDED = range(7)  # columns of NUMBERS
+CAP = 6  # column of STATED: the mean bound
 MEAN, SQUARE, ESTIMATE, PICKED, REWARD, SCRATCH = range(6)  # rows of S past dp
 
 HEAD = 8  # rows of a learner past V and P, rounded up
@@ -60,7 +61,7 @@ def score(M: Block, Q: Block, d: int, X: Block, x0: int, n: int, S: Block) -> No
     dp = columns(M)
     lanes = whole_lanes(n)
     product(M, dp, d, X, x0, d, S, 0, lanes)
-    waiting = int(M[2 * dp + 2, WAITING])
+    waiting = int(M[2 * dp + NUMBERS, WAITING])
     if waiting > 0:
         product(Q, PART, waiting, X, x0, d, S, dp + SCRATCH, lanes)
         accumulate(S, 0, d, Q, 2 * PART, S, dp + SCRATCH, waiting, lanes)
@@ -70,7 +71,7 @@ def score(M: Block, Q: Block, d: int, X: Block, x0: int, n: int, S: Block) -> No
         q = m
         for i in range(d):
             x = load(X, x0 + i, c)
-            m = fma(splat(M[2 * dp + 1, i]), x, m)
+            m = fma(splat(M[2 * dp + THETA, i]), x, m)
             q = fma(load(S, i, c), x, q)
         store(S, dp + MEAN, c, m)
         store(S, dp + SQUARE, c, q)
@@ -95,16 +96,16 @@ def refresh(M: Block, d: int) -> None:
         for k in range(d):
             M[dp + i, k] = 0.5 * (inverse[i, k] + inverse[k, i])
             total += M[dp + i, k] * M[2 * dp, k]
-        M[2 * dp + 1, i] = total
-    M[2 * dp + 2, LOGDET] = logdet
-    M[2 * dp + 2, SINCE] = 0.0
+        M[2 * dp + THETA, i] = total
+    M[2 * dp + NUMBERS, LOGDET] = logdet
+    M[2 * dp + NUMBERS, SINCE] = 0.0
 
 
 @compiled
 def fold(M: Block, Q: Block, d: int) -> None:
     """Fold the waiting rows into the lower triangle of V, and into P."""
     dp = columns(M)
-    waiting = int(M[2 * dp + 2, WAITING])
+    waiting = int(M[2 * dp + NUMBERS, WAITING])
     if d <= SMALL:
         add_both(M, 0, dp, d, Q, 0, PART, 2 * PART, waiting)
     else:
@@ -119,7 +120,7 @@ def fold(M: Block, Q: Block, d: int) -> None:
                     M[dp + t, i] = M[dp + i, t]
             k += 8
         c += 8
-    M[2 * dp + 2, WAITING] = 0.0
+    M[2 * dp + NUMBERS, WAITING] = 0.0
 
 
 @compiled
@@ -133,7 +134,7 @@ def eliminate(
     one loop eliminates both. Picks are in rising order; their columns of S are moved together.
     """
     dp = columns(M)
-    start = int(M[2 * dp + 2, WAITING])
+    start = int(M[2 * dp + NUMBERS, WAITING])
     lanes = whole_lanes(count)
     wide = lanes + dp
     for j in range(count):
@@ -170,18 +171,18 @@ def eliminate(
             u, r = load(E, j, lanes + c), start + j
             store(Q, PART + r, c, u)
             store(Q, 2 * PART + r, c, fma(splat(-inverse), u, splat(0.0)))
-            store(M, 2 * dp + 1, c, fma(splat(step), u, load(M, 2 * dp + 1, c)))
+            store(M, 2 * dp + THETA, c, fma(splat(step), u, load(M, 2 * dp + THETA, c)))
             x = load(Q, r, c)
             store(M, 2 * dp, c, fma(splat(S[dp + REWARD, j]), x, load(M, 2 * dp, c)))
             c += 8
         if growth > 1e100:
-            M[2 * dp + 2, LOGDET] += math.log(growth)
+            M[2 * dp + NUMBERS, LOGDET] += math.log(growth)
             growth = 1.0
-    M[2 * dp + 2, LOGDET] += math.log(growth)
-    M[2 * dp + 2, ROWS] += count
-    M[2 * dp + 2, WAITING] += count
-    M[2 * dp + 2, SINCE] += count
-    M[2 * dp + 2, LOSS] += loss
+    M[2 * dp + NUMBERS, LOGDET] += math.log(growth)
+    M[2 * dp + NUMBERS, ROWS] += count
+    M[2 * dp + NUMBERS, WAITING] += count
+    M[2 * dp + NUMBERS, SINCE] += count
+    M[2 * dp + NUMBERS, LOSS] += loss
 
 
 @compiled
@@ -189,9 +190,9 @@ def absorb(M: Block, Q: Block, d: int, X: Block, x0: int, count: int, S: Block, 
     """`eliminate`, and fold in what waits once it is time."""
     dp = columns(M)
     eliminate(M, Q, d, X, x0, count, S, E)
-    if d <= SMALL or M[2 * dp + 2, WAITING] > PENDING:
+    if d <= SMALL or M[2 * dp + NUMBERS, WAITING] > PENDING:
         fold(M, Q, d)
-    if M[2 * dp + 2, SINCE] >= max(REFRESH, 8 * d):
+    if M[2 * dp + NUMBERS, SINCE] >= max(REFRESH, 8 * d):
         fold(M, Q, d)
         refresh(M, d)
 
@@ -279,9 +280,9 @@ def learn_rows(
         for j in range(count):
             S[dp + PICKED, j] = float(j)
             S[dp + REWARD, j] = rewards[first + j]
-            if S[dp + MEAN, j] > M[2 * dp + 3, CAP]:
-                M[2 * dp + 2, EXCESS] += rewards[first + j] - M[2 * dp + 3, CAP]
-                M[2 * dp + 2, BOUNDED] += 1.0
+            if S[dp + MEAN, j] > M[2 * dp + STATED, CAP]:
+                M[2 * dp + NUMBERS, EXCESS] += rewards[first + j] - M[2 * dp + STATED, CAP]
+                M[2 * dp + NUMBERS, BOUNDED] += 1.0
         absorb(M, Q, d, X, 0, count, S, E)
     return -1, -1
 
@@ -300,19 +301,19 @@ def correct_rows(
     d = rows.shape[1]
     M, Q, _, _, _ = parts(learner, arena, d)
     dp = columns(M)
-    if M[2 * dp + 2, WAITING] > 0.0:
+    if M[2 * dp + NUMBERS, WAITING] > 0.0:
         fold(M, Q, d)
     squares = 0.0
     for k in range(d):
-        squares += M[2 * dp, k] * M[2 * dp + 1, k]
+        squares += M[2 * dp, k] * M[2 * dp + THETA, k]
     for j in range(rows.shape[0]):
         squares += now[j] ** 2 - previous[j] ** 2
         for k in range(d):
             M[2 * dp, k] += rows[j, k] * (now[j] - previous[j])
     fit(M, d)
     for k in range(d):
-        squares -= M[2 * dp, k] * M[2 * dp + 1, k]
-    M[2 * dp + 2, LOSS] = max(M[2 * dp + 2, LOSS] + squares, 0.0)
+        squares -= M[2 * dp, k] * M[2 * dp + THETA, k]
+    M[2 * dp + NUMBERS, LOSS] = max(M[2 * dp + NUMBERS, LOSS] + squares, 0.0)
 
 
 @compiled
@@ -323,4 +324,4 @@ def fit(M: Block, d: int) -> None:
         total = 0.0
         for k in range(d):
             total += M[dp + i, k] * M[2 * dp, k]
-        M[2 * dp + 1, i] = total
+        M[2 * dp + THETA, i] = total

@@ -7,8 +7,8 @@ A feature that has not varied yet is left out of all algebra (its rows of V and 
 
 The learner is that of `linear.py` for D = d + 1 coefficients, the constant last, and has besides
 
-- in row 2dp + 2: Σ y² and the number of the rewards that are neither 0 nor extreme;
-- row 2dp + 3: the mean of y² over all rows, a cap on estimates, and by how much the rewards of arms
+- in NUMBERS: Σ y² and the number of the rewards that are neither 0 nor extreme;
+- STATED: the mean of y² over all rows, a cap on estimates, and by how much the rewards of arms
   whose mean was estimated beyond the cap exceed it, how many these are, a factor on widths, and
   what was last found of the extremes;
 - rows 2dp + 4 to 2dp + 6: r, and the least and the largest x − r;
@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray
+from coaf.bandit.arrays import LARGEST, FloatArray
 from coaf.bandit.compiled.extremes import (
     EXTREMES,
     MARKS,
@@ -42,6 +42,7 @@ from coaf.bandit.compiled.linear import (
     ESTIMATE,
     LOSS,
     MEAN,
+    NUMBERS,
     PENDING,
     PICKED,
     REFRESH,
@@ -50,6 +51,8 @@ from coaf.bandit.compiled.linear import (
     SINCE,
     SMALL,
     SQUARE,
+    STATED,
+    THETA,
     WAITING,
     eliminate,
     fit,
@@ -71,9 +74,8 @@ from coaf.bandit.compiled.simd import (
 
 RIDGE = 1.0 / 32.0  # of a feature with range 1, in rows
 FEW = 4.0  # rows' worth of doubt that the noise of an arm is that of all
-LARGEST = 1e150  # norm of features: squares of larger ones overflow
 
-MEAN_SQUARE, CAP, EXCESS, BOUNDED, WIDTH = range(5)  # columns of row 2dp + 3
+MEAN_SQUARE, CAP, EXCESS, BOUNDED, WIDTH = range(5)  # columns of STATED
 REFERENCE, LOW, HIGH = 4, 5, 6  # rows from 2dp on
 
 
@@ -150,9 +152,9 @@ def upper_free(M: Block, D: int, X: Block, n: int, S: Block) -> None:
     little is known of the arm, from 0 to 1.
     """
     dp = columns(M)
-    rows, size2 = M[2 * dp + 2, ROWS], M[2 * dp + 3, MEAN_SQUARE]
-    noise2 = max(M[2 * dp + 2, LOSS], 0.0) / rows if rows > 0.0 else 0.0
-    cap, factor, new = M[2 * dp + 3, CAP], M[2 * dp + 3, WIDTH], unvaried(M, D)
+    rows, size2 = M[2 * dp + NUMBERS, ROWS], M[2 * dp + STATED, MEAN_SQUARE]
+    noise2 = max(M[2 * dp + NUMBERS, LOSS], 0.0) / rows if rows > 0.0 else 0.0
+    cap, factor, new = M[2 * dp + STATED, CAP], M[2 * dp + STATED, WIDTH], unvaried(M, D)
     for a in range(n):
         q = max(S[dp + SQUARE, a], 0.0)
         if new:
@@ -183,7 +185,7 @@ def derive_free(M: Block, D: int) -> None:
                 both = 0.5 * (inverse[i, k] + inverse[k, i])
                 M[dp + i, k] = both / (scale[i] * scale[k])
     fit(M, D)
-    M[2 * dp + 2, SINCE] = 0.0
+    M[2 * dp + NUMBERS, SINCE] = 0.0
 
 
 @compiled
@@ -212,7 +214,7 @@ def widen(M: Block, Q: Block, D: int, X: Block, count: int, S: Block, E: Block) 
             low, high = min(low, x), max(high, x)
         if low == before_low and high == before_high:
             continue
-        if M[2 * dp + 2, WAITING] > 0.0:
+        if M[2 * dp + NUMBERS, WAITING] > 0.0:
             fold(M, Q, D)
         changed = True
         M[2 * dp + LOW, i], M[2 * dp + HIGH, i] = low, high
@@ -223,14 +225,14 @@ def widen(M: Block, Q: Block, D: int, X: Block, count: int, S: Block, E: Block) 
             continue
         more = RIDGE * (new - old) * (new + old)
         part = more / (1.0 + more * M[dp + i, i])
-        theta = M[2 * dp + 1, i]
+        theta = M[2 * dp + THETA, i]
         M[i, i] += more
-        M[2 * dp + 2, LOSS] += part * theta * theta
+        M[2 * dp + NUMBERS, LOSS] += part * theta * theta
         for k in range(D):
             E[0, k] = M[dp + i, k]
         for k in range(D):
             w = E[0, k]
-            M[2 * dp + 1, k] -= part * theta * w
+            M[2 * dp + THETA, k] -= part * theta * w
             for t in range(D):
                 M[dp + k, t] -= part * w * E[0, t]
     return changed
@@ -246,12 +248,12 @@ def absorb_free(
     reference must be that row, and it the first pick.
     """
     dp, first, changed, enlisted = columns(M), 0, False, False
-    if M[2 * dp + 2, ROWS] == 0.0:  # x̃ = (0, 1), and all is known that can be: its reward
+    if M[2 * dp + NUMBERS, ROWS] == 0.0:  # x̃ = (0, 1), and all is known that can be: its reward
         enlist(M, D, X, 0, S)  # an extreme, if it is not 0
         judge(M, D, S)
         M[D - 1, D - 1] = M[dp + D - 1, D - 1] = 1.0
-        M[2 * dp, D - 1] = M[2 * dp + 1, D - 1] = S[dp + REWARD, 0]
-        M[2 * dp + 2, ROWS] = 1.0
+        M[2 * dp, D - 1] = M[2 * dp + THETA, D - 1] = S[dp + REWARD, 0]
+        M[2 * dp + NUMBERS, ROWS] = 1.0
         first, scored = 1, False
         for j in range(1, count):
             S[dp + PICKED, j - 1] = S[dp + PICKED, j]
@@ -261,24 +263,24 @@ def absorb_free(
         if (beyond(M, D, X, n) and widen(M, Q, D, X, count, S, E)) or not scored:
             score(M, Q, D, X, 0, n, S)
         for j in range(count):
-            if S[dp + MEAN, int(S[dp + PICKED, j])] > M[2 * dp + 3, CAP]:
-                M[2 * dp + 3, EXCESS] += S[dp + REWARD, j] - M[2 * dp + 3, CAP]
-                M[2 * dp + 3, BOUNDED] += 1.0
+            if S[dp + MEAN, int(S[dp + PICKED, j])] > M[2 * dp + STATED, CAP]:
+                M[2 * dp + STATED, EXCESS] += S[dp + REWARD, j] - M[2 * dp + STATED, CAP]
+                M[2 * dp + STATED, BOUNDED] += 1.0
             changed |= enlist(M, D, X, j, S)
             enlisted |= S[dp + ESTIMATE, j] == 0.0
         if enlisted or not nothing_stands_out(M):
             changed |= judge(M, D, S)
-        waiting = int(M[2 * dp + 2, WAITING])
+        waiting = int(M[2 * dp + NUMBERS, WAITING])
         eliminate(M, Q, D, X, 0, count, S, E)
         add_rest(M, Q, waiting, count, S)
-        if D <= SMALL or M[2 * dp + 2, WAITING] > PENDING:
+        if D <= SMALL or M[2 * dp + NUMBERS, WAITING] > PENDING:
             fold(M, Q, D)
         if changed:
             recount(M, Q, D)
-        if M[2 * dp + 2, SINCE] >= max(REFRESH, 8 * D):
+        if M[2 * dp + NUMBERS, SINCE] >= max(REFRESH, 8 * D):
             fold(M, Q, D)
             derive_free(M, D)
-    M[2 * dp + 3, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + 2, ROWS]
+    M[2 * dp + STATED, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + NUMBERS, ROWS]
 
 
 @compiled
@@ -299,7 +301,7 @@ def learn_rows_free(
     D = rows.shape[1] + 1
     M, Q, X, S, E = parts(learner, arena, D)
     dp = columns(M)
-    if M[2 * dp + 2, ROWS] == 0.0:
+    if M[2 * dp + NUMBERS, ROWS] == 0.0:
         for i in range(D - 1):
             M[2 * dp + REFERENCE, i] = rows[0, i]
     chunk = min(CHUNK, columns(X))
@@ -342,15 +344,15 @@ def widths_free(
     dp = columns(M)
     centre_rows(M, D, rows, 0, n, X)
     score(M, Q, D, X, 0, n, S)
-    seen, size2 = M[2 * dp + 2, ROWS], M[2 * dp + 3, MEAN_SQUARE]
-    noise2 = max(M[2 * dp + 2, LOSS], 0.0) / max(seen, 1.0)
+    seen, size2 = M[2 * dp + NUMBERS, ROWS], M[2 * dp + STATED, MEAN_SQUARE]
+    noise2 = max(M[2 * dp + NUMBERS, LOSS], 0.0) / max(seen, 1.0)
     widths, errors = np.ones(n), np.empty(n)
     for a in range(n):
         q = max(S[dp + SQUARE, a], 0.0) + news(M, D, X, a) / RIDGE
         if seen == 0.0:
             q += 1.0
         elif size2 > 0.0:
-            widths[a] = M[2 * dp + 3, WIDTH] * width(seen, D, q, noise2, size2)
+            widths[a] = M[2 * dp + STATED, WIDTH] * width(seen, D, q, noise2, size2)
         else:
             widths[a] = math.sqrt(q / (1.0 + q))
         errors[a] = math.sqrt(q)
@@ -365,7 +367,7 @@ def derive_all(learner: FloatArray, arena: FloatArray, D: int) -> None:
     derive_free(M, D)
     judge(M, D, S)
     recount(M, Q, D)
-    M[2 * dp + 3, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + 2, ROWS]
+    M[2 * dp + STATED, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + NUMBERS, ROWS]
 
 
 @compiled
@@ -427,5 +429,5 @@ def correct_rows_free(
             M[e + MARKS, i] = 0.0
     judge(M, D, S)
     recount(M, Q, D)
-    M[2 * dp + 3, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + 2, ROWS]
+    M[2 * dp + STATED, MEAN_SQUARE] = sum_of_squares(M) / M[2 * dp + NUMBERS, ROWS]
     return not any_limited(M, D)

@@ -26,16 +26,16 @@ _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 Block: TypeAlias = Any
 Lanes: TypeAlias = Any
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Compilable = TypeVar("Compilable", bound=Callable[..., Any])
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Compilable) -> Compilable:
     """Compile with numba on first use, and keep the result between runs: the one way to do so.
 
     Scalars keep to IEEE arithmetic, so that Python and compiled code agree to the last bit.
     """
     settings: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-    result: Function = njit(**settings)(function)
+    result: Compilable = njit(**settings)(function)
     remember(result)
     return result
 

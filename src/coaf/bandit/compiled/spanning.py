@@ -16,8 +16,8 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.prizes import Prizes
 from coaf.bandit.compiled.simd import compiled
 
-# Steps are halved when this many have not raised the bound.
-_PATIENCE = 8
+# Steps are halved when this many have not brought the bound closer.
+PATIENCE = 8
 
 # A step goes this much along the one before, which smooths the way.
 _MEMORY = 0.4
@@ -98,7 +98,7 @@ def bound(prizes: Prizes, loss: float, rounds: int) -> float:
         if value > best:
             stale = 0 if value > best + 1e-6 * (loss - best) else stale
             best = value
-        if stale == _PATIENCE:
+        if stale == PATIENCE:
             pace, stale = 0.5 * pace, 0
         if best >= loss:
             break

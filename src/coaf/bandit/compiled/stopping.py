@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.bandit.compiled.simd import compiled
 
 
@@ -80,34 +80,40 @@ def normal_stop(
     """As `coin_stop`, for arms that bring parts·(mean + b + e): b has variance `shared`, e `noise`.
 
     The state is the posterior mean of b, a Gaussian walk whose steps are known beforehand; it is
-    kept on a grid of four deviations either way.
+    kept on a grid of four deviations either way, and beyond it is what it is at the end. A step is
+    as long wherever it begins, so to look ahead is to convolve: `taps` are the weights of nodes,
+    each shared by the two places of the grid that it lies between.
     """
-    n, size = mean.shape[0], 65
+    n, size, beyond = mean.shape[0], 65, 34  # no step is longer than half the grid
     left = np.empty(n + 1)  # the variance of b that is left after each reward
     left[0] = shared
     for k in range(n):
         left[k + 1] = left[k] * noise[k] / (left[k] + noise[k])
     span = 4.0 * math.sqrt(shared) + 1e-12
     h = 2.0 * span / (size - 1)
-    value, spent = np.zeros(size), np.zeros(size)
+    value, spent = np.zeros(size + 2 * beyond), np.zeros(size + 2 * beyond)
+    ahead, time_ahead, taps = np.empty(size), np.empty(size), np.empty(2 * beyond + 1)
     for k in range(n - 1, -1, -1):
         step = math.sqrt(max(left[max(k - lag, 0)] - left[max(k + 1 - lag, 0)], 0.0))
-        v, t = np.zeros(size), np.zeros(size)
+        taps[:], first, last = 0.0, 2 * beyond, 0
+        for q in range(nodes.shape[0]):
+            at = step * nodes[q] / h
+            i = math.floor(at)
+            taps[beyond + i] += weights[q] * (1.0 - (at - i))
+            taps[beyond + i + 1] += weights[q] * (at - i)
+            first, last = min(first, beyond + i), max(last, beyond + i + 1)
+        value[:beyond], value[beyond + size :] = value[beyond], value[beyond + size - 1]
+        spent[:beyond], spent[beyond + size :] = spent[beyond], spent[beyond + size - 1]
+        ahead[:], time_ahead[:] = 0.0, 0.0
+        for t in range(first, last + 1):
+            for g in range(size):
+                ahead[g] += taps[t] * value[g + t]
+                time_ahead[g] += taps[t] * spent[g + t]
         for g in range(size):
-            b = -span + g * h
-            ahead, time_ahead = 0.0, 0.0
-            for q in range(nodes.shape[0]):
-                at = min(max((b + step * nodes[q] + span) / h, 0.0), size - 1.000001)
-                i = int(at)
-                f = at - i
-                ahead += weights[q] * ((1.0 - f) * value[i] + f * value[i + 1])
-                time_ahead += weights[q] * ((1.0 - f) * spent[i] + f * spent[i + 1])
-            gain = parts[k] * (mean[k] + b)
-            here = gain - rate * each[k] + ahead
-            if here > 0.0:
-                v[g], t[g] = here, each[k] + time_ahead
-        value, spent = v, t
-    middle = (size - 1) // 2
+            here = parts[k] * (mean[k] - span + g * h) - rate * each[k] + ahead[g]
+            value[beyond + g] = here if here > 0.0 else 0.0
+            spent[beyond + g] = each[k] + time_ahead[g] if here > 0.0 else 0.0
+    middle = beyond + (size - 1) // 2
     return value[middle], spent[middle]
 
 
@@ -180,3 +186,49 @@ def normal_worth(
             weights,
         )
         first = last
+
+
+@compiled
+def hopes(
+    rate: float,
+    coins: bool,
+    mean: FloatArray,
+    rest: FloatArray,
+    parts: FloatArray,
+    each: FloatArray,
+    counts: IntArray,
+    shared: FloatArray,
+    setup: FloatArray,
+    nodes: FloatArray,
+    weights: FloatArray,
+    found: BoolArray,
+) -> None:
+    """Which rounds might bring more than rate·setup beyond their arms' time, were b known.
+
+    Arms bring rewards of 0 or 1 with logits mean + b + e (`coins`), or parts·(mean + b): b has
+    variance `shared`, e `rest`. For coins b has these nodes, in order, and weights.
+    """
+    arm = 0
+    for j in range(counts.shape[0]):
+        last, deviation = arm + counts[j], math.sqrt(shared[j])
+        floor, total = rate * setup[j], 0.0
+        while arm < last and not total > floor:
+            cost = rate * each[arm]
+            if coins:
+                flat = math.sqrt(1.0 + math.pi / 8.0 * rest[arm])
+                for q in range(nodes.shape[0] - 1, -1, -1):
+                    eta = (mean[arm] + deviation * nodes[q]) / flat
+                    gain = parts[arm] * (0.5 + 0.5 * math.tanh(0.5 * eta)) - cost
+                    if gain <= 0.0:  # as it is at all lower ones
+                        break
+                    total += weights[q] * gain
+            else:
+                middle, far = parts[arm] * mean[arm] - cost, parts[arm] * deviation
+                if far > 0.0:
+                    z = middle / far
+                    total += 0.5 * middle * math.erfc(-z / math.sqrt(2.0))
+                    total += far * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+                elif middle > 0.0:
+                    total += middle
+            arm += 1
+        found[j], arm = total > floor, last

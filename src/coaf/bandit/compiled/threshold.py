@@ -7,6 +7,7 @@ import numpy as np
 
 from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.bandit.compiled.simd import Block, block, compiled, keep
+from coaf.bandit.rates.dinkelbach import STEPS, TOLERANCE
 
 
 @compiled
@@ -83,7 +84,7 @@ def threshold_root(
         most = max(most, counts[j])
     work = np.empty((2, most + 1))
     S, C = block(work), block(costs)
-    for _ in range(100):
+    for _ in range(STEPS):
         total_reward, total_seconds, first = 0.0, 0.0, 0
         for j in range(counts.shape[0]):
             for i in range(counts[j]):
@@ -93,7 +94,7 @@ def threshold_root(
             total_seconds += seconds
             first += counts[j]
         previous, rate = rate, total_reward / total_seconds
-        if abs(rate - previous) <= 1e-12 * max(abs(rate), abs(previous)):
+        if abs(rate - previous) <= TOLERANCE * max(abs(rate), abs(previous)):
             break
     keep(work)
     return rate

@@ -14,10 +14,8 @@ from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
 from coaf.bandit.compiled.filling import WORTH, fill
 from coaf.bandit.compiled.relaxed import charge, follow, largest, walk
 from coaf.bandit.compiled.simd import compiled
+from coaf.bandit.compiled.spanning import PATIENCE
 from coaf.bandit.selection.steps import ARM, OPEN, Steps
-
-# Steps are halved when this many have not lowered the bound.
-_PATIENCE = 8
 
 
 @compiled
@@ -109,7 +107,7 @@ def settle(
             best, best_rate, best_fee = bound, rate, fee
             for g in range(groups):
                 tolls[g] = now[g]
-        if stale == _PATIENCE:
+        if stale == PATIENCE:
             pace, stale = 0.5 * pace, 0
 
         for g in range(groups):

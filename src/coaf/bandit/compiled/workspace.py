@@ -8,7 +8,16 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.bandit.compiled.extremes import TAIL
-from coaf.bandit.compiled.linear import CHUNK, HEAD, LOGDET, PART, SMALL, arena_rows
+from coaf.bandit.compiled.linear import (
+    CHUNK,
+    HEAD,
+    LOGDET,
+    NUMBERS,
+    PART,
+    SMALL,
+    STATED,
+    arena_rows,
+)
 from coaf.bandit.compiled.scale_free import CAP, WIDTH
 from coaf.bandit.compiled.simd import whole_lanes
 
@@ -37,8 +46,8 @@ def learner(d: int, regularization: float, settings: tuple[float, ...]) -> Float
     result = aligned(2 * dp + HEAD + (3 * PART if d > SMALL else 0), dp)
     result[:d, :d] = regularization * np.eye(d)
     result[dp : dp + d, :d] = np.eye(d) / regularization
-    result[2 * dp + 2, LOGDET] = d * math.log(regularization)
-    result[2 * dp + 3, : len(settings)] = settings
+    result[2 * dp + NUMBERS, LOGDET] = d * math.log(regularization)
+    result[2 * dp + STATED, : len(settings)] = settings
     return result
 
 
@@ -46,7 +55,7 @@ def free_learner(d: int, cap: float, width: float) -> FloatArray:
     """A learner without units, of d features and a constant, that knows nothing yet."""
     dp = whole_lanes(d + 1)
     result = aligned(2 * dp + HEAD + (3 * PART if d + 1 > SMALL else 0) + TAIL, dp)
-    result[2 * dp + 3, CAP], result[2 * dp + 3, WIDTH] = cap, width
+    result[2 * dp + STATED, CAP], result[2 * dp + STATED, WIDTH] = cap, width
     return result
 
 

@@ -10,8 +10,8 @@ from coaf.bandit.beliefs.linear import Linear
 from coaf.bandit.beliefs.scale_free import ScaleFree
 from coaf.bandit.index import Index, Ones, Upper
 from coaf.bandit.policies.policy import Policy
-from coaf.bandit.problem import Decision, Round
-from coaf.bandit.select import Selection, best
+from coaf.bandit.problem import Decision, Round, require_round
+from coaf.bandit.select import Selection
 from coaf.bandit.state import entry
 
 _FRESH: dict[Callable[[int], Belief], str] = {ScaleFree: "scale-free", Linear.tuned: "linear"}
@@ -64,6 +64,7 @@ class Threshold(Policy):
     def decide(self, round: Round) -> Decision:
         """Choose what exceeds the cut."""
         if self.belief is None and self.index.needs_belief:
+            require_round(round)
             informed = copy(self)  # deciding must not change this policy, not even by a prior
             informed.belief = self.fresh(round.features.shape[1])
             return informed.decide(round)
@@ -86,7 +87,7 @@ class Threshold(Policy):
     ) -> Selection:
         # At rate 0 the gap is −Σ (μ_i − cut), whatever the latency and the actions are.
         shifted = estimates - self.cut
-        choice = best(0.0, shifted, round.latency, round.actions, round.groups, work=work)
+        choice = round.best(0.0, shifted, work=work)
         return _unpriced(choice, estimates)
 
     def _described(self) -> Iterator[str]:

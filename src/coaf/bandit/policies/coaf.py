@@ -88,9 +88,9 @@ class COAF(Policy):
             belief = ScaleFree(dim)
         if belief is None and index.needs_belief:
             raise ValueError("give dim, the number of features, or a belief")
+        super().__init__(belief=belief, index=index, seed=seed, **shared)
         if belief is not None and dim is not None and belief.dim != dim:
             raise ValueError(f"belief has dim={belief.dim}, but dim={dim} was given")
-        super().__init__(belief=belief, index=index, seed=seed, **shared)
         self.pricing: Rate = Restarting() if rate is None else rate
         if isinstance(rate, type) or not hasattr(self.pricing, "enter"):
             raise TypeError(f"rate is {rate!r}; it must be a rate, as Renewal() or Fixed(0.1)")

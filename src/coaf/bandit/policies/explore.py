@@ -16,7 +16,7 @@ from coaf.bandit.groups import Groups, innermost
 from coaf.bandit.index import Index
 from coaf.bandit.policies.baselines import TakeAll, Threshold
 from coaf.bandit.policies.coaf import COAF
-from coaf.bandit.policies.policy import Policy
+from coaf.bandit.policies.policy import Policy, require_policy
 from coaf.bandit.policies.report import Report
 from coaf.bandit.policies.saved import read
 from coaf.bandit.policies.stepwise import Stepwise
@@ -138,6 +138,7 @@ class Explore(Policy):
     kind = "explore"
 
     def __init__(self, policy: Policy, share: float, *, seed: int | None = None) -> None:
+        require_policy("policy", policy)
         self.policy, self.share = policy, check_share("share", share)
         self._luck = policy.seed if seed is None else int(seed)
 

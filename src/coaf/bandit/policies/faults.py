@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from coaf.bandit.arrays import FloatArray
-
-LARGEST = 1e150  # a larger estimate is no number: sums of such may overflow, and the rate with them
+from coaf.bandit.arrays import LARGEST, FloatArray
 
 
 class BeliefWarning(UserWarning):

@@ -9,17 +9,19 @@ import numpy as np
 
 from coaf.bandit.arrays import INT64, BoolArray, FloatArray, IntArray, guards, locked, mask
 from coaf.bandit.policies.faults import RepeatedError
-from coaf.bandit.problem import Decision
+from coaf.bandit.problem import Decision, Round
 from coaf.bandit.state import entry
 
 _HINT = " (rounds that are decided before the last one is committed need a key)"
 
 
-def arm_numbers(arms: Any) -> IntArray:
-    """`arms` as a vector of arm numbers, or an error."""
-    numbers = np.asarray(arms)
+def arm_numbers(round: Round, arms: Any) -> IntArray:
+    """`arms` of a round, by number, by name or as a mask, as a vector of numbers, or an error."""
+    numbers = np.asarray(round.numbered("arms", arms))
     if numbers.dtype is not INT64:
-        if numbers.size and numbers.dtype.kind not in "iu":
+        if numbers.dtype == np.bool_ and numbers.shape == (round.n,):
+            numbers = numbers.nonzero()[0]
+        elif numbers.size and numbers.dtype.kind not in "iu":
             raise ValueError(f"arms must be a list of arm numbers, got {arms!r}")
         numbers = numbers.astype(np.int64)
     if numbers.ndim != 1:
@@ -55,6 +57,7 @@ class _Open:
     missing: IntArray | None = None  # which arms have rewards to come; None for all executed
     due: dict[int, int] | None = None  # of arms that bring several rewards: how many are to come
     at: tuple[int, float] | None = None  # commits and seconds when it was committed; None before
+    names: tuple[str, ...] | None = None  # of the arms, where the round has them
 
     def done(self, decision: Decision) -> BoolArray:
         """The arms executed; until the decision is committed, those chosen.
@@ -127,7 +130,8 @@ class Ledger:
         due = None
         if parts is not None:
             due = {arm: int(parts[arm]) for arm in np.flatnonzero(parts > 1).tolist()}
-        return _Open(decision.round.mark, decision.round.n, count, due=due)
+        of = decision.round
+        return _Open(of.mark, of.n, count, due=due, names=of.names)
 
     def check_commit(self, decision: Decision, executed: Any) -> BoolArray:
         """The mask of executed arms, or an error before anything has changed."""
@@ -144,8 +148,8 @@ class Ledger:
                 raise RepeatedError(f"decision {decision.id!r} was committed already{hint}")
             wrong = found.touched(decision) & ~done
             if wrong.any():
-                arm = int(wrong.argmax())
-                raise ValueError(f"executed[{arm}] is False, but the reward of arm {arm} is in")
+                arm = decision.round.called(int(wrong.argmax()))
+                raise ValueError(f"executed lacks arm {arm!r}, whose reward is in")
         return done
 
     def commit(self, decision: Decision, done: BoolArray, seconds: float) -> None:
@@ -154,8 +158,9 @@ class Ledger:
             learned = found.touched(decision) & ~found.waiting(decision)
             found.executed, found.missing = np.flatnonzero(done), np.flatnonzero(done & ~learned)
             found.count = len(found.missing)
-        elif found.missing is None and isinstance(decision.id, str):
-            found.missing = np.flatnonzero(done)  # decided again, it may be decided otherwise
+        elif found.missing is None and (isinstance(decision.id, str) or found.names is not None):
+            # Decided again under its key, it may be decided otherwise.
+            found.missing = np.flatnonzero(done)
         self.commits += 1
         self.seconds += seconds
         found.at = (self.commits, self.seconds)
@@ -180,7 +185,7 @@ class Ledger:
         self, decision: Decision, arms: Any, rewards: Any
     ) -> tuple[IntArray, FloatArray]:
         """Arms and rewards as arrays, or an error before anything has changed."""
-        numbers = arm_numbers(decision.round.numbered("arms", arms))
+        numbers = arm_numbers(decision.round, arms)
         values = reward_values(rewards, numbers)
         if len(values) == 0:  # nothing to say of a decision to take nothing, which closed at once
             return numbers, values
@@ -193,13 +198,14 @@ class Ledger:
             at, reason = self._wrong_part(found.due, numbers, values, done, learned)
         if at >= 0:
             arm, n = int(numbers[at]), decision.round.n
+            who = repr(decision.round.called(arm)) if 0 <= arm < n else str(arm)
             what = "executed" if found.at else "chosen, and nothing is committed yet"
             kind = RepeatedError if reason == checks.TWICE else ValueError
             raise kind(
                 {
                     checks.NO_SUCH_ARM: f"arms[{at}] is {arm}; the round has arms 0 to {n - 1}",
-                    checks.NOT_EXECUTED: f"arms[{at}] is {arm}, which was not {what}",
-                    checks.TWICE: f"arms[{at}] is {arm}, whose reward is in already, or given up",
+                    checks.NOT_EXECUTED: f"arms[{at}] is {who}, which was not {what}",
+                    checks.TWICE: f"arms[{at}] is {who}, whose reward is in already, or given up",
                     checks.NOT_FINITE: f"rewards[{at}] is {values[at]}; it must be a finite number",
                 }[reason]
             )
@@ -248,12 +254,13 @@ class Ledger:
         waiting = found.waiting(decision)
         if arms is None:
             return np.flatnonzero(waiting)
-        numbers = arm_numbers(decision.round.numbered("arms", arms))
+        numbers = arm_numbers(decision.round, arms)
         for at, arm in enumerate(numbers.tolist()):
             if not 0 <= arm < found.n:
                 raise ValueError(f"arms[{at}] is {arm}; the round has arms 0 to {found.n - 1}")
             if not waiting[arm]:
-                raise ValueError(f"arms[{at}] is {arm}, of which no reward is to come")
+                who = decision.round.called(arm)
+                raise ValueError(f"arms[{at}] is {who!r}, of which no reward is to come")
         return np.unique(numbers)
 
     def abandon(self, decision: Decision, arms: IntArray) -> None:
@@ -274,7 +281,8 @@ class Ledger:
                     f"arms[{at}] is {arm}; the round has arms 0 to {decision.round.n - 1}"
                 )
             if found is not None and not found.touched(decision)[arm]:
-                raise ValueError(f"arms[{at}] is {arm}, whose reward is not in yet")
+                who = decision.round.called(arm)
+                raise ValueError(f"arms[{at}] is {who!r}, whose reward is not in yet")
             for name, values in (("rewards", rewards), ("previous", previous)):
                 if values is not None and not np.isfinite(values[at]):
                     raise ValueError(f"{name}[{at}] is {values[at]}; it must be a finite number")
@@ -284,13 +292,16 @@ class Ledger:
         for name, found in self._open.items():
             committed = found.at is not None
             since = (self.commits, self.seconds) if found.at is None else found.at
+            arms: list[Any] | None = None if found.missing is None else found.missing.tolist()
+            if arms is not None and found.names is not None:
+                arms = [found.names[arm] for arm in arms]
             yield {
                 "decision": name,
                 "committed": committed,
                 "commits_ago": self.commits - since[0],
                 "seconds_ago": self.seconds - since[1],
                 "missing": found.count,
-                "arms": None if found.missing is None else found.missing.tolist(),
+                "arms": arms,
             }
 
     def _settle(self, name: int | str, found: _Open) -> None:
@@ -315,6 +326,7 @@ class Ledger:
                 "missing": None if found.missing is None else found.missing.tolist(),
                 "due": None if found.due is None else list(found.due.items()),
                 "at": None if found.at is None else list(found.at),
+                **({} if found.names is None else {"names": list(found.names)}),
             }
             for name, found in self._open.items()
         ]
@@ -349,6 +361,7 @@ class Ledger:
                 missing,
                 None if due is None else {int(arm): int(k) for arm, k in due},
                 None if at is None else (int(at[0]), float(at[1])),
+                tuple(row["names"]) if "names" in row else None,
             )
 
     def _from_masks(self, saved: list[Any]) -> dict[str, Any]:

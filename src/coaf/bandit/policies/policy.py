@@ -10,21 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit import index as indices
-from coaf.bandit.arrays import BoolArray, FloatArray, IntArray, floats, guards, number
-from coaf.bandit.beliefs.belief import Belief, Bounded, Corrects, LearnsSize
+from coaf.bandit.arrays import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    floats,
+    guards,
+    number,
+)
+from coaf.bandit.beliefs.belief import Belief, Bounded, Corrects, LearnsSize, require_belief
 from coaf.bandit.beliefs.registry import restore_belief
 from coaf.bandit.beliefs.rows import check_rewards
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.groups import Groups, check_groups
 from coaf.bandit.index import Index, Noise, Upper
-from coaf.bandit.policies.faults import LARGEST, BeliefError, BeliefWarning, is_fault, mend
+from coaf.bandit.policies.faults import BeliefError, BeliefWarning, is_fault, mend
 from coaf.bandit.policies.history import History
 from coaf.bandit.policies.ledger import Ledger, arm_numbers, reward_values
 from coaf.bandit.policies.report import Recent, Report
 from coaf.bandit.policies.saved import write
-from coaf.bandit.problem import Decision, Round
+from coaf.bandit.problem import Decision, Round, require_decision, require_round
 from coaf.bandit.rates.memory_root import root
-from coaf.bandit.select import WORK, Selection, best
+from coaf.bandit.select import WORK, Selection
+from coaf.bandit.shown import require_kind
 from coaf.bandit.state import entry, seal, unseal
 from coaf.bandit.subsets import whole
 
@@ -88,6 +97,7 @@ class Policy:
         expire_seconds: float = inf,
         work: int = WORK,
     ) -> None:
+        require_belief(belief)
         self.belief = belief
         self.index = index
         self.seed = int(seed)
@@ -135,11 +145,11 @@ class Policy:
         faults: list[str],
         work: int,
     ) -> Selection:
-        return best(rate, estimates, round.latency, round.actions, round.groups, work=work)
+        return round.best(rate, estimates, work=work)
 
     def _grope(self, estimates: FloatArray, round: Round) -> Selection:
         """What to take while rewards have no size: all that is allowed, least known arms first."""
-        return best(0.0, estimates, round.latency, round.actions, round.groups, work=self.work)
+        return round.best(0.0, estimates, work=self.work)
 
     def _spend(self, decision: Decision, executed: BoolArray, seconds: float | None) -> float:
         """Time was spent: how much."""
@@ -193,11 +203,7 @@ class Policy:
         Any number of threads may decide at once, on rounds that have keys, while none commits or
         learns.
         """
-        if not isinstance(round, Round):
-            raise TypeError(
-                f"round is a {type(round).__name__}; decide takes a Round, as "
-                "Round(features, latency=Additive(base=5.0, each=1.0))"
-            )
+        require_round(round)
         name = self._ledger.new_id(round.key)
         faults: list[str] = []
         rate = self._price(round, name, faults)
@@ -279,6 +285,7 @@ class Policy:
         seconds
             The time it took in fact, if measured.
         """
+        require_decision(decision)
         done = self._ledger.check_commit(decision, executed)
         if seconds is not None:
             seconds = number("seconds", seconds, low=0.0)
@@ -296,10 +303,11 @@ class Policy:
 
         Arms are given by number, or by name where the round has names.
         """
+        require_decision(decision)
         numbers, values = self._ledger.check_learn(decision, arms, rewards)
         if len(values) == 0:
             return
-        self._check_range(numbers, values)
+        self._check_range(values, decision, numbers)
         groups = decision.round.groups
         labels = None if groups is None else groups[numbers]
         features = decision.round.features.take(numbers, axis=0)
@@ -338,7 +346,7 @@ class Policy:
             As in a `Round`.
         """
         X, y, labels = _rows(features, rewards, groups)
-        self._check_range(None, y)
+        self._check_range(y)
         if len(y) == 0:
             return
         self._begin(X.shape[1])
@@ -354,13 +362,17 @@ class Policy:
     def _begin(self, dim: int) -> None:
         """The first rows have come, with so many features."""
 
-    def _check_range(self, arms: IntArray | None, rewards: FloatArray) -> None:
+    def _check_range(
+        self, rewards: FloatArray, decision: Decision | None = None, arms: IntArray | None = None
+    ) -> None:
         if self.reward_range is not None:
             low, high = self.reward_range
             bad = ~((rewards >= low) & (rewards <= high))
             if bad.any():
                 at = int(bad.argmax())
-                whose = "" if arms is None else f", of arm {arms[at]},"
+                whose = ""
+                if decision is not None and arms is not None:
+                    whose = f", of arm {decision.round.called(int(arms[at]))!r},"
                 raise ValueError(
                     f"rewards[{at}]{whose} is {rewards[at]:g}, outside of "
                     f"reward_range=({low:g}, {high:g}): what stands for a missing score is to be "
@@ -372,13 +384,14 @@ class Policy:
 
         They are missing, not 0: nothing is learned of them.
         """
+        require_decision(decision)
         self._ledger.abandon(decision, self._ledger.check_abandon(decision, arms))
 
     def pending(self) -> list[dict[str, Any]]:
         """What is still to come: a flat row for each decision that has rewards missing.
 
         Columns: `decision` (its id), `committed`, `commits_ago`, `seconds_ago`, `missing` (how many
-        arms), `arms` (their numbers; None for all executed).
+        arms), `arms` (their names, or numbers where the round has no names; None for all executed).
         """
         return list(self._ledger.pending())
 
@@ -403,7 +416,7 @@ class Policy:
             pending=len(pending),
             missing=sum(row["missing"] for row in pending),
             given_up=self.given_up,
-            calibration=self._recent.calibration(),
+            calibration=() if self._belief is None else self._recent.calibration(),
             at_bound=at_bound,
             of=of,
         )
@@ -446,11 +459,12 @@ class Policy:
             What was learned before. It may be left out where rows are kept (`keep_rows=True`), as
             they must be for beliefs that cannot take a row back: all but linear ones.
         """
-        numbers = arm_numbers(decision.round.numbered("arms", arms))
+        require_decision(decision)
+        numbers = arm_numbers(decision.round, arms)
         values = reward_values(rewards, numbers)
         before = None if previous is None else reward_values(previous, numbers, "previous")
         self._ledger.check_correct(decision, numbers, values, before)
-        self._check_range(numbers, values)
+        self._check_range(values, decision, numbers)
         if self._history is not None:
             history, change = self._history.corrected(decision.id, numbers, values, before)
             if self._belief is not None:
@@ -611,3 +625,8 @@ def _range(given: Iterable[float] | None) -> tuple[float, float] | None:
     if not low < high:
         raise ValueError(f"reward_range is ({low:g}, {high:g}); the first must be below the second")
     return low, high
+
+
+def require_policy(name: str, policy: Any) -> None:
+    """An error that says what a policy is, unless this is one."""
+    require_kind(name, policy, ("decide", "commit", "learn"), "a policy, as COAF(dim=3)")

@@ -83,7 +83,7 @@ class Report:
     pending, missing, given_up
         Decisions of which rewards are still to come, how many, and how many will never.
     calibration
-        The last rewards in thirds, by what was expected of them.
+        The last rewards in thirds, by what was expected of them; empty without a belief.
     at_bound, of
         How many of so many estimates in the last rounds sit at the belief's `mean_bound`; 0 of 0
         where it has none.
@@ -106,23 +106,26 @@ class Report:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.rounds:,} rounds, {self.seconds:,.4g} s; {self.rewards:,} rewards, "
-            f"{self.earned:,.4g} in all",
+            f"{_many(self.rounds, 'round')}, {self.seconds:,.4g} s; "
+            f"{_many(self.rewards, 'reward')}, {self.earned:,.4g} in all",
             f"realised:        {self.realised:.4g} a second",
         ]
         if self.price is not None:
             lines.append(f"deciding price:  {self.price:.4g} a second ({self.index} estimates)")
         if self.price_by_means is not None:
             lines.append(f"price by means:  {self.price_by_means:.4g} a second (last rounds)")
-        lines.append(
-            f"still to come:   {self.missing:,} rewards of {self.pending:,} decisions; "
-            f"{self.given_up:,} given up"
-        )
+        missing, pending = _many(self.missing, "reward"), _many(self.pending, "decision")
+        lines.append(f"still to come:   {missing} of {pending}; {self.given_up:,} given up")
         for part in self.calibration:
             spread = f" ± {part.error:.2g}" if part.error < inf else ""
             lines.append(
-                f"expected {part.expected:.4g}: came {part.came:.4g}{spread} ({part.count} rewards)"
+                f"expected {part.expected:.4g}: came {part.came:.4g}{spread} "
+                f"({_many(part.count, 'reward')})"
             )
         if self.of:
-            lines.append(f"at the bound:    {self.at_bound:,} of {self.of:,} estimates")
+            lines.append(f"at the bound:    {self.at_bound:,} of {_many(self.of, 'estimate')}")
         return "\n".join(lines)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")

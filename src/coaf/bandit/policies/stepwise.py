@@ -1,36 +1,26 @@
 """Take arms one by one, and count what it is worth to be free to stop."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import reduce
 from math import inf, isinf
 from typing import Any, Self
 
 import numpy as np
 
-from coaf.bandit.actions import AnySubset
 from coaf.bandit.arrays import BoolArray, FloatArray, number
-from coaf.bandit.groups import Groups
 from coaf.bandit.index import Mean
-from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
+from coaf.bandit.latency import arm_by_arm
 from coaf.bandit.policies.faults import is_fault
 from coaf.bandit.policies.policy import Policy
+from coaf.bandit.policies.prospects import Prospects, checked
 from coaf.bandit.policies.stopping import Shared, Stopping
 from coaf.bandit.problem import Decision, Round
 from coaf.bandit.rates.memory_root import load_round, save_round
-from coaf.bandit.rates.price import Setups, Worth, bundled, fitting, price
+from coaf.bandit.rates.price import Setups, Worth, bundled, price
 from coaf.bandit.select import Selection
 from coaf.bandit.state import entry
-
-
-def _checked(round: Round) -> Round:
-    if type(round.actions) is not AnySubset or not is_arm_by_arm(round.latency):
-        raise ValueError(
-            f"arms are taken one by one with Additive or Setup latency and any subset allowed, "
-            f"not with {round.latency!r} and {round.actions!r}"
-        )
-    return round
 
 
 def _place_of(round: Round) -> tuple[str, ...] | None:
@@ -40,25 +30,60 @@ def _place_of(round: Round) -> tuple[str, ...] | None:
     return tuple(map(str, np.atleast_1d(round.groups[0]).tolist()))
 
 
-def _labels_of(rounds: list[Round], *, anew: bool) -> Groups | None:
-    """The labels of all rounds; `anew` with another innermost one, which was never seen."""
-    labels = [r.groups for r in rounds]
-    known = [g for g in labels if g is not None]
-    if len(known) < len(labels):
-        return None
-    joined: Groups = np.concatenate([g if g.ndim == 2 else g[:, None] for g in known])
-    if anew and joined.shape[1]:
-        joined = joined.copy()
-        kind = joined.dtype
-        joined[:, -1] = "\x01" if kind.kind == "U" else np.iinfo(kind).max
-    return joined
-
-
 def _beside(shared: Setups, more: int) -> Setups:
     """The same with further prospects that need no set-up."""
     of, seconds = shared
     new = len(seconds) + np.arange(more)
     return Setups(np.append(of, new), np.append(seconds, np.zeros(more)))
+
+
+def _all(rounds: Prospects) -> BoolArray:
+    return np.ones(len(rounds), dtype=np.bool_)
+
+
+def _spread(values: FloatArray, where: BoolArray) -> FloatArray:
+    """The values at these places, and 0 at others."""
+    every = np.zeros(len(where))
+    every[where] = values
+    return every
+
+
+def _entered(
+    values: FloatArray, seconds: FloatArray, rate: float, setup: FloatArray, fits: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """The gains and seconds of rounds that are entered where that pays."""
+    enters = fits & (values > rate * setup)
+    return np.where(enters, values - rate * setup, 0.0), np.where(enters, seconds + setup, 0.0)
+
+
+class _Falling:
+    """What open rounds are worth at a price; what does not pay at one is not asked at higher ones.
+
+    So it is quick where most rounds pay at no price that comes up, and prices do not fall far.
+    """
+
+    def __init__(self, table: Stopping, setup: FloatArray, fits: BoolArray) -> None:
+        self._all, self._setup = (table, fits), setup
+        self._lowest, self._some, self._which = inf, table, fits
+
+    def __call__(self, rate: float) -> tuple[FloatArray, FloatArray]:
+        lower = rate < self._lowest
+        if lower:
+            table, fits = self._all
+            which = fits & table.hopeful(rate, self._setup)
+            self._lowest, self._some, self._which = rate, table.of(which), which
+        which, setup = self._which, self._setup[self._which]
+        gains, seconds = _entered(
+            *self._some.worth(rate), rate, setup, np.ones(len(setup), dtype=np.bool_)
+        )
+        found = _spread(gains, which), _spread(seconds, which)
+        if lower:
+            self._some, self._which = self._some.of(gains > 0.0), found[0] > 0.0
+        return found
+
+
+def _side_by_side(rounds: Prospects | Iterable[Round]) -> Prospects:
+    return rounds if isinstance(rounds, Prospects) else Prospects.of(rounds)
 
 
 class Stepwise(Policy):
@@ -123,21 +148,24 @@ class Stepwise(Policy):
         self.size = int(number("size", size, low=1))
         self.lag = int(number("lag", lag, low=0))
         self.remembered: deque[Round] = deque(maxlen=self.size)
-        self.expected = [_checked(r) for r in expect]
+        self.expected = [checked(r) for r in expect]
         # The entry decision, its rate, and whether rewards had no size yet.
         self._visit: tuple[int | str, float, bool] | None = None
         self._seconds, self._rounds = inf, inf
-        self._again: list[Round] = []
+        self._again: Prospects | list[Round] = []
         self._setups: list[Setups] = []
+        self._known_rate: float | None = None
         self._told = False  # whether `remain` was called since the last entry
+        self._tables: list[tuple[Prospects, bool, Stopping]] | None = None
 
     def remain(
         self,
         *,
         seconds: float = inf,
         rounds: float = inf,
-        again: Iterable[Round] = (),
+        again: Prospects | Iterable[Round] = (),
         setups: Iterable[Setups] = (),
+        rate: float | None = None,
     ) -> None:
         """Say how things stand before an entry round is decided.
 
@@ -155,22 +183,39 @@ class Stepwise(Policy):
         setups
             What those share beyond that, from the inside out: a square that must be gone to for
             any of its patches, and a tile for any of its squares.
+        rate
+            What a second is worth then, if that was asked for before.
         """
         self._seconds = inf if isinf(seconds) else number("seconds", seconds, low=0.0)
         self._rounds = inf if isinf(rounds) else number("rounds", rounds, low=0.0)
-        self._again = [_checked(r) for r in again]
+        self._again = again if isinstance(again, Prospects) else [checked(r) for r in again]
         self._setups = list(setups)
+        self._known_rate = rate
         self._told = True
 
     @contextmanager
     def remaining(self, **left: Any) -> Iterator[None]:
         """As `remain`, for as long as a with statement lasts."""
-        before = self._seconds, self._rounds, self._again, self._setups, self._told
+        names = ("_seconds", "_rounds", "_again", "_setups", "_known_rate", "_told")
+        before = [getattr(self, name) for name in names]
         self.remain(**left)
         try:
             yield
         finally:
-            self._seconds, self._rounds, self._again, self._setups, self._told = before
+            for name, value in zip(names, before, strict=True):
+                setattr(self, name, value)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Make tables of the same prospects once, for as long as a with statement lasts.
+
+        Nothing may be learned in it.
+        """
+        before, self._tables = self._tables, []
+        try:
+            yield
+        finally:
+            self._tables = before
 
     def visit(self, name: int | str, rate: float) -> None:
         """Say that a visit is under way which nobody committed, and what a second is worth there.
@@ -185,7 +230,7 @@ class Stepwise(Policy):
         What a second is worth rests on all that is met. Who looks at many rounds and decides only
         the best of them says so here; the rest meets rounds by deciding them.
         """
-        self.remembered.extend([_checked(r) for r in rounds])
+        self.remembered.extend([checked(r) for r in rounds])
 
     def _is_new(self, round: Round) -> bool:
         """Whether a round was not met before: by its groups, or as one to return to."""
@@ -194,60 +239,73 @@ class Stepwise(Policy):
         where = _place_of(round)
         return where is None or all(_place_of(r) != where for r in self.remembered)
 
-    def _table(self, rounds: list[Round], *, anew: bool) -> Stopping:
+    def _table(self, rounds: Prospects, *, anew: bool) -> Stopping:
         """The rounds as one table; `anew` as if their innermost groups had never been seen."""
-        features = np.concatenate([r.features for r in rounds])
-        counts = np.array([r.n for r in rounds])
-        each = np.concatenate([np.broadcast_to(arm_by_arm(r.latency).each, r.n) for r in rounds])
-        labels = _labels_of(rounds, anew=anew)
+        for of, was_anew, table in self._tables or ():
+            if of is rounds and was_anew == anew:
+                return table
+        held = rounds.anew() if anew else rounds
         assert isinstance(self.belief, Shared)
-        parts = np.concatenate([np.ones(r.n) if r.parts is None else r.parts for r in rounds])
-        return Stopping(self.belief, features, labels, each, counts, lag=self.lag, parts=parts)
+        table = Stopping(
+            self.belief,
+            held.features,
+            held.groups,
+            held.each,
+            held.counts,
+            lag=self.lag,
+            parts=held.parts,
+        )
+        if self._tables is not None:
+            self._tables.append((rounds, anew, table))
+        return table
 
     def worth(
         self,
-        rounds: Sequence[Round],
+        rounds: Prospects | Iterable[Round],
         rate: float,
         *,
         anew: bool = True,
         before: FloatArray | float = 0.0,
+        paying: bool = False,
     ) -> FloatArray:
         """What entering each round would bring beyond what its time is worth at this rate.
 
         What a round takes whatever is chosen does not count. `anew`: as if the innermost groups
         had never been seen, and with time enough; else what does not fit in the time left counts
         for nothing, where set-ups that rounds share take the seconds `before` from it. Negative
-        where it does not pay.
+        where it does not pay. `paying`: only of those that pay it matters how much, which is much
+        quicker where they are few.
         """
-        if not rounds:
+        held = _side_by_side(rounds)
+        if not len(held):
             return np.zeros(0)
-        checked = [_checked(r) for r in rounds]
-        part, fits = (checked, True) if anew else self._within(checked, before)
+        part, fits = (held, _all(held)) if anew else self._within(held, before)
         try:
-            values = np.where(fits, self._table(part, anew=anew).worth(rate)[0], 0.0)
+            table = self._table(part, anew=anew)
+            if paying:
+                fits = fits & table.hopeful(rate, held.setup)
+                table = table.of(fits)
+                values = _spread(table.worth(rate)[0], fits)
+            else:
+                values = np.where(fits, table.worth(rate)[0], 0.0)
         except Exception as error:
             if not is_fault(error):
                 raise
             average = self._total / self._count if self._count else 0.0
-            values = np.array(
-                [np.maximum(average - rate * arm_by_arm(r.latency).each, 0.0).sum() for r in rounds]
-            )
-        return values - rate * np.array([arm_by_arm(r.latency).setup for r in rounds])
+            gains = np.maximum(average - rate * held.each, 0.0)
+            values = np.bincount(held.owner, gains, len(held)).astype(np.float64)
+        return values - rate * held.setup
 
     def _within(
-        self, rounds: list[Round], before: FloatArray | float = 0.0
-    ) -> tuple[list[Round], BoolArray]:
+        self, rounds: Prospects, before: FloatArray | float = 0.0
+    ) -> tuple[Prospects, BoolArray]:
         """What fits of each round in the time left, and of which rounds anything does."""
-        if isinf(self._seconds) or self.belief is None:
-            return rounds, np.ones(len(rounds), dtype=np.bool_)
-        mean = self.belief.mean
-        left = np.broadcast_to(self._seconds - before, len(rounds)).tolist()
-        part = [
-            fitting(r, partial(mean, r.features, r.groups), seconds)
-            for r, seconds in zip(rounds, left, strict=True)
-        ]
-        fits = np.array([p is not None for p in part], dtype=np.bool_)
-        return [r if p is None else p for r, p in zip(rounds, part, strict=True)], fits
+        belief = self.belief
+        if isinf(self._seconds) or belief is None:
+            return rounds, _all(rounds)
+        return rounds.within(
+            self._seconds - before, lambda these: belief.mean(these.features, these.groups)
+        )
 
     def _typical(self, here: list[Round]) -> Worth | None:
         """What a round is worth that is not opened yet: like those met, and those expected."""
@@ -255,43 +313,38 @@ class Stepwise(Policy):
         met = [*self.remembered, *(r for r in here if self._is_new(r))]
         stays = 1.0 - len(met) / len(self.expected) if self.expected else 0.0
         if stays <= 0.0:
-            return self._worth(met, anew=True)
+            return self._anew(Prospects.of(met), np.ones(len(met)))
         weights = np.repeat([stays, 1.0], [len(self.expected), len(met)])
-        return self._worth([*self.expected, *met], anew=True, weights=weights / weights.mean())
+        every = Prospects.of([*self.expected, *met])
+        return self._anew(every, weights / weights.mean())
+
+    def _anew(self, rounds: Prospects, weights: FloatArray) -> Worth | None:
+        """What rounds are worth if they come anew, one like the other, with what they take."""
+        if not len(rounds):
+            return None
+        rounds, fits = self._within(rounds)
+        table = self._table(rounds, anew=True)
+
+        def worth(rate: float) -> tuple[FloatArray, FloatArray]:
+            values, seconds = table.worth(rate)
+            gains, times = _entered(values, seconds, rate, rounds.setup, fits)
+            return weights * (gains - rate * rounds.base), weights * (times + rounds.base)
+
+        return worth
 
     def _open(self, here: list[Round]) -> Worth | None:
         """What is open is worth: the rounds to return to, in their bundles, and the one here."""
-        rounds = [*self._again, *here]
+        rounds = _side_by_side(self._again).beside(Prospects.of(here))
+        if not len(rounds):
+            return None
         before, at = np.zeros(len(rounds)), np.arange(len(rounds))
         setups = [_beside(shared, len(here)) for shared in self._setups]
         for of, seconds in setups:
             at = of[at]
             before += seconds[at]
-        worth = self._worth(rounds, anew=False, before=before)
-        return None if worth is None else reduce(bundled, setups, worth)
-
-    def _worth(
-        self,
-        rounds: list[Round],
-        *,
-        anew: bool,
-        weights: FloatArray | float = 1.0,
-        before: FloatArray | float = 0.0,
-    ) -> Worth | None:
-        if not rounds:
-            return None
         rounds, fits = self._within(rounds, before)
-        table = self._table(rounds, anew=anew)
-        base = np.array([r.floor if anew else 0.0 for r in rounds])
-        setup = np.array([arm_by_arm(r.latency).setup for r in rounds])
-
-        def worth(rate: float) -> tuple[FloatArray, FloatArray]:
-            values, seconds = table.worth(rate)
-            enters = fits & (values > rate * setup)
-            values = np.where(enters, values - rate * setup, 0.0) - rate * base
-            return weights * values, weights * (np.where(enters, seconds + setup, 0.0) + base)
-
-        return worth
+        worth: Worth = _Falling(self._table(rounds, anew=False), rounds.setup, fits)
+        return reduce(bundled, setups, worth)
 
     def _price(self, round: Round | None, name: int | str, faults: list[str]) -> float:
         if round is not None and round.follows is not None:
@@ -304,7 +357,9 @@ class Stepwise(Policy):
                 return rate
         if self.blind:
             return 0.0
-        here = [] if round is None or self._is_again(_checked(round)) else [round]
+        if self._known_rate is not None:
+            return self._known_rate
+        here = [] if round is None or self._is_again(checked(round)) else [round]
         try:
             typical = self._typical(here)
             if typical is None:
@@ -312,15 +367,20 @@ class Stepwise(Policy):
             usual = price(seconds=0.0, typical=typical)
             if isinf(self._seconds) or isinf(self._rounds):
                 return usual
+            # What is not opened yet fills the time at that price already: what is open would only
+            # raise it.
+            if self._rounds * float(typical(usual)[1].mean()) >= self._seconds:
+                return usual * (1.0 - 1e-9)
+            # What only just pays is taken: the time has no better use. The price does not rise:
+            # that a few good rounds fill the time is often an error of their estimates.
             found = price(
                 seconds=self._seconds,
                 open=self._open(here),
                 typical=typical,
                 rounds=self._rounds,
+                most=usual,
             )
-            # What only just pays is taken: the time has no better use. The price does not rise:
-            # that a few good rounds fill the time is often an error of their estimates.
-            return min(found, usual) * (1.0 - 1e-9)
+            return found * (1.0 - 1e-9)
         except Exception as error:
             if not is_fault(error):
                 raise
@@ -328,6 +388,8 @@ class Stepwise(Policy):
             return self._visit[1] if self._visit else 0.0
 
     def _is_again(self, round: Round) -> bool:
+        if isinstance(self._again, Prospects):
+            return False
         return any(r is round or r.key == round.key is not None for r in self._again)
 
     def _select(
@@ -343,7 +405,7 @@ class Stepwise(Policy):
         if round.n == 0:
             return Selection(none, least, 0.0, least * rate, True, 0.0)
         try:
-            table = self._table([_checked(round)], anew=False)
+            table = self._table(Prospects.of([round]), anew=False)
             value, first = float(table.worth(rate)[0][0]), int(table.order[0])
         except Exception as error:
             if not is_fault(error):
@@ -376,6 +438,7 @@ class Stepwise(Policy):
         return spent
 
     def _settings(self) -> dict[str, Any]:
+        again = self._again.rounds() if isinstance(self._again, Prospects) else self._again
         return {
             "size": self.size,
             "lag": self.lag,
@@ -384,8 +447,9 @@ class Stepwise(Policy):
             "visit": None if self._visit is None else list(self._visit),
             "seconds left": None if isinf(self._seconds) else self._seconds,
             "rounds left": None if isinf(self._rounds) else self._rounds,
-            "again": [save_round(r) for r in self._again],
+            "again": [save_round(r) for r in again],
             "setups": [[one.tolist() for one in shared] for shared in self._setups],
+            "rate": self._known_rate,
             "told": self._told,
         }
 
@@ -408,5 +472,6 @@ class Stepwise(Policy):
             Setups(np.array(of, dtype=np.int64), np.array(seconds, dtype=np.float64))
             for of, seconds in state.get("setups", [])
         ]
+        policy._known_rate = state.get("rate")
         policy._told = entry(state, "told")
         return policy

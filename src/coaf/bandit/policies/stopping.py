@@ -5,13 +5,15 @@ stop is better off than who must choose beforehand: that is an option, and it ha
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.hermite_e import hermegauss
 
-from coaf.bandit.arrays import FloatArray, IntArray
+from coaf.bandit.arrays import BoolArray, FloatArray, IntArray
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.groups import Groups
 
 
@@ -39,10 +41,8 @@ class Shared(Protocol):
     def family(self) -> str:
         """Which rewards it learns: "logistic" for 0 and 1, "gaussian" for others."""
 
-    def factors(
-        self, features: npt.ArrayLike, groups: Groups | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means m and factors H of η = m + H·ε, with ε the same for arms of one group."""
+    def factors(self, features: npt.ArrayLike, groups: Groups | None = None) -> Factors:
+        """What arms share, and what is their own."""
 
     @property
     def deviations(self) -> FloatArray:
@@ -91,7 +91,7 @@ class Stopping:
         lag: int = 0,
         parts: FloatArray | float = 1.0,
     ) -> None:
-        m, H = belief.factors(features, groups)
+        m, H, alone = belief.factors(features, groups)
         own = np.einsum("ij,ij->i", H, H)
         starts = np.cumsum(counts) - counts
         some = counts > 0  # sums over no arms would be those of the next round's first
@@ -102,32 +102,45 @@ class Stopping:
             pairs = np.einsum("ij,ij->i", total, total) - np.add.reduceat(own, at)
             usual = np.maximum(pairs / np.maximum(n * (n - 1), 1), 0.0)
             shared[some] = np.minimum(usual, np.minimum.reduceat(own, at))
+        own += alone
         owner = np.repeat(np.arange(len(counts)), counts)
         self._rest = own - shared[owner]
         self._shared, self.counts, self._lag = shared, counts, lag
-        coins = belief.family == "logistic"
-        self._coins: tuple[FloatArray, FloatArray] | None = None
-        self.means = parts * (_chance(m, own) if coins else m)
+        self._coins = belief.family == "logistic"
+        self.means = parts * (_chance(m, own) if self._coins else m)
         by = self.means / each if (each > 0.0).all() else self.means
         order = np.lexsort((-by, owner))
         self.order, self._each = order - starts[owner], each[order]
-        self._rest = self._rest[order]
+        self._m, self._rest = m[order], self._rest[order]
         self._parts = np.broadcast_to(parts, len(m))[order]
-        if coins:
-            self._count_coins(m[order], owner, int(counts.max()))
-        else:
-            # The sum of an arm's rewards; per part its noise is the average's.
-            self._m = m[order]
-            self._noise = self._rest + float(belief.deviations[-1]) ** 2 / self._parts
+        # The sum of an arm's rewards; per part its noise is the average's.
+        self._misses = 0.0 if self._coins else float(belief.deviations[-1]) ** 2
+        self._counted: tuple[FloatArray, FloatArray] | None = None
 
-    def _count_coins(self, m: FloatArray, owner: IntArray, most: int) -> None:
-        from coaf.bandit.compiled.stopping import coin_rounds  # loads numba
+    def of(self, rounds: BoolArray) -> "Stopping":
+        """The same of some rounds."""
+        some, arms = copy(self), np.repeat(rounds, self.counts)
+        some.counts, some._shared = self.counts[rounds], self._shared[rounds]
+        for name in ("order", "_each", "_m", "_rest", "_parts"):
+            setattr(some, name, getattr(self, name)[arms])
+        if self._counted is not None:
+            gain, seen = self._counted
+            some._counted = (gain[arms], seen[arms])
+        return some
 
-        nodes, weights = _COIN
-        eta = m[:, None] + np.sqrt(self._shared[owner])[:, None] * nodes
-        gain, seen = np.zeros((2, len(m), most + 1))
-        coin_rounds(_chance(eta, self._rest[:, None]), weights, self.counts, self._lag, gain, seen)
-        self._coins = (self._parts[:, None] * gain, seen)
+    def hopeful(self, rate: float, setup: FloatArray) -> BoolArray:
+        """Which rounds might be worth these seconds beside those of their arms, were b known.
+
+        Knowing b is worth more than learning it, and takes no equation to reckon: of many rounds
+        that were left for good reasons, few are hopeful.
+        """
+        from coaf.bandit.compiled import stopping  # loads numba
+
+        found = np.empty(len(self.counts), dtype=np.bool_)
+        arms = (self._m, self._rest, self._parts, self._each)
+        of = (self.counts, self._shared, setup)
+        stopping.hopes(rate, self._coins, *arms, *of, *_COIN, found)
+        return found
 
     def worth(self, rate: float) -> tuple[FloatArray, FloatArray]:
         """For each round, the value at this rate, and the seconds expected to be spent on it.
@@ -137,15 +150,17 @@ class Stopping:
         from coaf.bandit.compiled import stopping  # loads numba
 
         values, seconds = np.empty((2, len(self.counts)))
-        if self._coins is not None:
+        if self._coins:
+            if self._counted is None:
+                self._counted = self._count_coins()
             stopping.coin_worth(
-                rate, *self._coins, self.counts, self._each, self._lag, values, seconds
+                rate, *self._counted, self.counts, self._each, self._lag, values, seconds
             )
         else:
             stopping.normal_worth(
                 rate,
                 self._m,
-                self._noise,
+                self._rest + self._misses / self._parts,
                 self._parts,
                 self._shared,
                 self.counts,
@@ -156,6 +171,18 @@ class Stopping:
                 seconds,
             )
         return values, seconds
+
+    def _count_coins(self) -> tuple[FloatArray, FloatArray]:
+        """What counting successes tells, by arm and number: `compiled.stopping.coin_chances`."""
+        from coaf.bandit.compiled.stopping import coin_rounds  # loads numba
+
+        nodes, weights = _COIN
+        deviations = np.repeat(np.sqrt(self._shared), self.counts)
+        eta = self._m[:, None] + deviations[:, None] * nodes
+        gain, seen = np.zeros((2, len(eta), int(self.counts.max(initial=0)) + 1))
+        chances = _chance(eta, self._rest[:, None])
+        coin_rounds(chances, weights, self.counts, self._lag, gain, seen)
+        return self._parts[:, None] * gain, seen
 
 
 def _chance(eta: FloatArray, variance: FloatArray) -> FloatArray:

@@ -10,10 +10,11 @@ from coaf.bandit.problem import Round
 from coaf.bandit.rates.memory_root import load_round, save_round, score_all
 from coaf.bandit.rates.price import price, worth_of
 from coaf.bandit.rates.rate import Scoring, Visit
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry
 
 
-class Budget:
+class Budget(Shown):
     """What a second is worth when time, or what there is to do, runs out.
 
     Rounds not yet opened are taken to be like the remembered ones, scored as of today, and need

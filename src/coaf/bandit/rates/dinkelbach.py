@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-CLOSE = 1e-12  # relative change of the rate at which it is found
+TOLERANCE = 1e-12  # relative change of the rate at which it is found
 STEPS = 100  # more than it ever takes, unless rounding or unfinished searches go in circles
 
 
@@ -29,6 +29,6 @@ def dinkelbach(ratio: Callable[[float], float], rate: float) -> float:
     """
     for _ in range(STEPS):
         previous, rate = rate, ratio(rate)
-        if abs(rate - previous) <= CLOSE * max(abs(rate), abs(previous)):
+        if abs(rate - previous) <= TOLERANCE * max(abs(rate), abs(previous)):
             break
     return rate

@@ -12,11 +12,12 @@ from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.dinkelbach import dinkelbach
 from coaf.bandit.rates.rate import Scoring, Visit
-from coaf.bandit.select import WORK, best
+from coaf.bandit.select import WORK
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import decode, encode, entry
 
 
-class MemoryRoot:
+class MemoryRoot(Shown):
     """The root of Σ min_A g(Γ, A) over a bounded memory of recent rounds, scored as of today.
 
     Where stochastic approximation carries along what it once thought of a round, this asks anew
@@ -108,7 +109,7 @@ def root(rounds: list[Round], score: Scoring, initial: float) -> float:
     def ratio(rate: float) -> float:
         reward = seconds = 0.0
         for r, mu in zip(rounds, parts, strict=True):
-            chosen = best(rate, mu, r.latency, r.actions, r.groups, work=work)
+            chosen = r.best(rate, mu, work=work)
             reward += float(mu[chosen.chosen].sum())
             seconds += chosen.seconds
         return reward / seconds

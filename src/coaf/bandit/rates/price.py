@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coaf.bandit.actions import AnySubset, Capped, uncapped
+from coaf.bandit.actions import AnySubset, uncapped
 from coaf.bandit.arrays import FloatArray, IntArray
-from coaf.bandit.latency import Setup, arm_by_arm, is_arm_by_arm
+from coaf.bandit.latency import arm_by_arm, is_arm_by_arm
 from coaf.bandit.problem import Round
-from coaf.bandit.rates.dinkelbach import CLOSE, dinkelbach
-from coaf.bandit.select import WORK, best
+from coaf.bandit.rates.dinkelbach import TOLERANCE, dinkelbach
+from coaf.bandit.select import WORK
 
 # What prospects are worth at a price of a second: for each of them max_A (Σμ − price·l(A)), and
 # the seconds l(A) of the A that is best. The first falls with the price, with slope −seconds.
 Worth = Callable[[float], tuple[FloatArray, FloatArray]]
 
 _STEPS = 200
+_FALLS = (0.3, 0.03, 0.0)  # of the most that is wanted: what is tried before it is searched
 
 
 def price(
@@ -26,6 +27,7 @@ def price(
     open: Worth | None = None,
     typical: Worth | None = None,
     rounds: float = inf,
+    most: float = inf,
 ) -> float:
     """The price λ ≥ 0 of a second at which what is worth its time fits in the time left.
 
@@ -50,6 +52,9 @@ def price(
         expected ones.
     rounds
         How many are not yet opened.
+    most
+        No price above it is wanted. The search then comes from there, as what is open may be much,
+        and pay little.
 
     Examples
     --------
@@ -81,24 +86,40 @@ def price(
                 value, slope = value + count * mean, slope - count * float(times.mean())
         return value, slope
 
-    at_low, slope_low = dual(low)
-    if slope_low >= 0.0 or (open is None and typical is None):
-        return low
-    high = max(2.0 * low, at_low / seconds if seconds > 0.0 else 1.0)  # D(λ) ≥ λ·seconds
-    at_high, slope_high = dual(high)
-    while slope_high < 0.0:
-        low, at_low, slope_low, high = high, at_high, slope_high, 2.0 * high
+    if open is None and typical is None:
+        return min(low, most)
+    if isinf(most):
+        at_low, slope_low = dual(low)
+        if slope_low >= 0.0:
+            return low
+        high = max(2.0 * low, at_low / seconds if seconds > 0.0 else 1.0)  # D(λ) ≥ λ·seconds
         at_high, slope_high = dual(high)
-        if isinf(high):
-            break
+        while slope_high < 0.0:
+            low, at_low, slope_low, high = high, at_high, slope_high, 2.0 * high
+            at_high, slope_high = dual(high)
+            if isinf(high):
+                break
+    else:
+        high, (at_high, slope_high) = most, dual(most)
+        if slope_high <= 0.0 or low >= most:
+            return most
+        for fall in _FALLS:
+            lower = max(low, fall * most)
+            at_low, slope_low = dual(lower)
+            if slope_low < 0.0 or lower == low:
+                break
+            high, at_high, slope_high = lower, at_low, slope_low
+        low = lower
+        if slope_low >= 0.0:
+            return low
     for _ in range(_STEPS):
         meet = (at_low - slope_low * low) - (at_high - slope_high * high)
         middle = min(max(meet / (slope_high - slope_low), low), high)
-        if high - low <= CLOSE * high or not low < middle < high:
+        if high - low <= TOLERANCE * high or not low < middle < high:
             return middle
         bound = at_low + slope_low * (middle - low)
         value, slope = dual(middle)
-        if value <= bound + CLOSE * abs(bound):
+        if value <= bound + TOLERANCE * abs(bound):
             return middle
         if slope < 0.0:
             low, at_low, slope_low = middle, value, slope
@@ -193,34 +214,12 @@ def worth_of(
         values[quick] += np.maximum(gain, 0.0)
         times[quick] += np.where(gain > 0.0, time, 0.0)
         for j, r in slow:
-            actions = r.actions if isinf(cap) else Capped(cap, r.actions)
-            found = best(rate, parts[j], r.latency, actions, r.groups, work=work)
+            found = r.best(rate, parts[j], seconds=cap, work=work)
             values[j] -= found.gap - rate * r.floor
             times[j] += found.seconds - r.floor
         return values, times
 
     return worth
-
-
-def fitting(round: Round, means: Callable[[], FloatArray], seconds: float) -> Round | None:
-    """As much of a round as its set-up leaves time for, the best arms first; None if no arm is."""
-    latency = arm_by_arm(round.latency)
-    each, setup = latency.each, latency.setup
-    whole = each * round.n if isinstance(each, float) else each.sum()
-    if whole <= seconds - setup:
-        return round
-    each = np.broadcast_to(each, round.n)
-    by = np.argsort(-means(), kind="stable")
-    arms = np.sort(by[np.cumsum(each[by]) <= seconds - setup])
-    if not len(arms):
-        return None
-    return Round(
-        round.features[arms],
-        Setup(round.floor, setup, each[arms]),
-        groups=None if round.groups is None else round.groups[arms],
-        follows=round.follows,
-        parts=None if round.parts is None else round.parts[arms],
-    )
 
 
 def _simple(round: Round, cap: float) -> bool:

@@ -15,6 +15,7 @@ from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.bandit.groups import Groups
 from coaf.bandit.policies.faults import AssumptionWarning
 from coaf.bandit.problem import Decision, Round
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry
 
 _FAR = 1e300  # longer than any round
@@ -132,7 +133,7 @@ class Rate(Protocol):
         """Everything, as JSON."""
 
 
-class Fixed:
+class Fixed(Shown):
     """A rate that is known.
 
     Parameters
@@ -161,7 +162,7 @@ class Fixed:
         return cls(entry(state, "value"))
 
 
-class RobbinsMonro:
+class RobbinsMonro(Shown):
     """The paper's stochastic approximation (`alg: COAF`, line 3).
 
     γ_j = γ_{j−1} + min_A l_j(A), then Γ ← Π[Γ − g(Γ, A_j) / (ξ γ_j)], where Π projects on
@@ -251,7 +252,7 @@ class RobbinsMonro:
         return rate
 
 
-class Renewal:
+class Renewal(Shown):
     """The running ratio of estimated reward to time spent.
 
     It is stochastic approximation with gain 1/Σ l_j(A_j): no step size to choose and no projection.

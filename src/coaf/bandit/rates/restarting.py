@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 from coaf.bandit.arrays import number
 from coaf.bandit.problem import Round
 from coaf.bandit.rates.rate import Scoring, Visit
+from coaf.bandit.shown import Shown
 from coaf.bandit.state import entry
 
 SLACK = 0.5  # standard deviations by which gaps may be off at no charge
-ALARM = 12.0  # standard deviations, summed up beyond the slack, that are no chance
+CHANGE = 12.0  # standard deviations, summed up beyond the slack, that are no chance
 WARY = 2.0  # what the alarm is raised by when it has rung
 CALM = 0.999  # what is left of that a visit later
 CLIP = 3.0  # standard deviations that a single visit counts for at most
@@ -29,7 +30,7 @@ class Sums(NamedTuple):
     low_seconds: float = 0.0
     squares: float = 0.0  # of gaps
     gaps: float = 0.0
-    alarm: float = ALARM  # what a sum must exceed for the next restart
+    alarm: float = CHANGE  # what a sum must exceed for the next restart
 
 
 Eleven = tuple[float, float, float, float, float, float, float, float, float, float, float]
@@ -38,7 +39,7 @@ Eleven = tuple[float, float, float, float, float, float, float, float, float, fl
 def one_visit_later(sums: Eleven, reward: float, seconds: float) -> Eleven:
     """The sums with a visit more. The compiled replicates compile this too."""
     R, T, high, high_R, high_T, low, low_R, low_T, squares, gaps, alarm = sums
-    alarm = ALARM + CALM * (alarm - ALARM)
+    alarm = CHANGE + CALM * (alarm - CHANGE)
     if T > 0.0:
         gap = seconds * (R / T) - reward
         if squares > 0.0:
@@ -57,7 +58,7 @@ def one_visit_later(sums: Eleven, reward: float, seconds: float) -> Eleven:
     return R + reward, T + seconds, high, high_R, high_T, low, low_R, low_T, squares, gaps, alarm
 
 
-class Restarting:
+class Restarting(Shown):
     """The running ratio of estimated reward to time, since conditions last changed.
 
     At the right rate the gaps of visits are 0 on average. Page's test adds up by how much they are

@@ -1,6 +1,7 @@
 """Selection by looking at every allowed subset."""
 
 import functools
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,22 +36,10 @@ def every_subset(n: int) -> BoolArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remembered:
-    """A latency whose time is known for every allowed subset, in the order of the bit masks.
-
-    What another latency said, asked once: for where the same round is solved time and again.
-    """
+    """A latency whose time is known for every allowed subset, in the order of the bit masks."""
 
     times: FloatArray
     allowed: BoolArray
-
-    @classmethod
-    def of(cls, latency: Latency, allowed: BoolArray) -> "Remembered":
-        """All that `latency` says of the subsets that are allowed."""
-        rows = every_subset(len(allowed).bit_length() - 1)
-        times = np.zeros(len(rows))
-        for i in np.flatnonzero(allowed).tolist():
-            times[i] = number("latency.seconds(chosen)", latency.seconds(rows[i]), low=0.0)
-        return cls(times, allowed)
 
     def seconds(self, chosen: BoolArray) -> float:
         return float(self.times[int(chosen @ (1 << np.arange(len(chosen))))])
@@ -58,6 +47,48 @@ class Remembered:
     def check(self, n: int) -> None:
         if len(self.times) != 1 << n:
             raise ValueError(f"times of {len(self.times)} subsets were given for {n} arms")
+
+
+# What latencies of the user's own said, by their ids and the number of arms; NaN was never asked.
+# Their rounds come and go, and asking may be slow. What is no longer there is forgotten.
+_SAID: dict[int, dict[int, FloatArray]] = {}
+
+
+def _said(latency: Latency, n: int) -> FloatArray:
+    """What it said of the subsets of `n` arms, to be added to."""
+    if id(latency) not in _SAID:
+        try:
+            weakref.finalize(latency, _SAID.pop, id(latency), None).atexit = False
+        except TypeError:  # slots without a weak reference: nobody tells when it is gone
+            return np.full(1 << n, np.nan)
+        _SAID[id(latency)] = {}
+    return _SAID[id(latency)].setdefault(n, np.full(1 << n, np.nan))
+
+
+def remembered(
+    latency: Latency, actions: Actions, n: int, groups: Groups | None, *, work: int, again: bool
+) -> Latency:
+    """A latency of one's own as what it says of the allowed subsets, each asked once.
+
+    Any other is returned as it is, and so is one that the work does not suffice to ask. `again`:
+    the largest subset is asked again; if it takes something else by now, so may all.
+    """
+    if not _is_own(latency, actions, n) or _SUBSET << n > work:
+        return latency
+    allowed, said, rows = allowed_subsets(actions, n, groups), _said(latency, n), every_subset(n)
+
+    def ask(i: int) -> float:
+        return number("latency.seconds(chosen)", latency.seconds(rows[i]), low=0.0)
+
+    asked = np.flatnonzero(allowed).tolist()
+    last = asked[-1] if again and asked and not np.isnan(said[asked[-1]]) else None
+    if last is not None and (now := ask(last)) != said[last]:
+        said[:] = np.nan
+        said[last] = now
+    for i in asked:
+        if np.isnan(said[i]):
+            said[i] = ask(i)
+    return Remembered(np.where(allowed, said, 0.0), allowed)
 
 
 def _best_remembered(
@@ -105,8 +136,6 @@ def best_listed(
     When the work is done and one is found, the rest are not looked at: of them it is only known
     that no time is below 0. Of a tour through many points only bounds of its time are known.
     """
-    if is_own(latency, actions, len(estimates)) and _SUBSET << len(estimates) <= work:
-        latency = Remembered.of(latency, allowed_subsets(actions, len(estimates), groups))
     if isinstance(latency, Remembered):
         return _best_remembered(rate, estimates, latency, cap)
     best: BoolArray | None = None
@@ -132,7 +161,7 @@ def best_listed(
     return None if best is None else Found(best, max(0.0, least - lower), exact)
 
 
-def is_own(latency: Latency, actions: Actions, n: int) -> bool:
+def _is_own(latency: Latency, actions: Actions, n: int) -> bool:
     """Whether all subsets have to be looked at, and can be."""
     return (
         not isinstance(latency, Additive | Setup | ByCount | Tree | Tour | Table | Remembered)

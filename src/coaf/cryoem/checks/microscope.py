@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from coaf.bandit.checks.contract import ContractError, close, require
 from coaf.cryoem.grid import Hole, Patch, Square, check_unique
-from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
+from coaf.cryoem.microscope import Autoloader, Microscope, Rehearsal, Score, Survey
 from coaf.cryoem.timing import HOUR, Timing
 
 _PARTS = (
@@ -24,9 +25,10 @@ _SLACK = 1e-6  # seconds that adding up may lose
 def check_microscope(make: Callable[[], Microscope]) -> None:
     """Check the promises of `Microscope`. `make` gives a new one each time, all alike.
 
-    Of one that can be played again, the promises of `Rehearsal` are checked, too. It must have at
-    least one square with a patch of two holes. A broken promise raises `ContractError`, which says
-    what was seen.
+    Of one that can be played again, the promises of `Rehearsal` are checked, too; of one that loads
+    grids those of `Autoloader`, and then all others on its first grid. It must have at least one
+    square with a patch of two holes. A broken promise raises `ContractError`, which says what was
+    seen.
 
     Examples
     --------
@@ -34,6 +36,9 @@ def check_microscope(make: Callable[[], Microscope]) -> None:
     >>> check_microscope(lambda: Simulator(seed=1, squares=2, pixels=False))
     """
     rehearses = _has_all(make())
+    if isinstance(make(), Autoloader):
+        grids_are_loaded(make)
+        rehearses, make = False, partial(_with_a_grid, make)
     for check in (
         it_says_what_to_expect,
         squares_are_stable,
@@ -68,6 +73,40 @@ def _has_all(microscope: Microscope) -> bool:
     partly = "again" not in lacks and lacks
     require(not partly, microscope, f"can be played again, but lacks {', '.join(lacks)}")
     return not lacks
+
+
+def _with_a_grid(make: Callable[[], Microscope]) -> Microscope:
+    """A new one with its first grid loaded, and the atlas seen."""
+    loader = make()
+    assert isinstance(loader, Autoloader)
+    loader.load(loader.grids[0])
+    loader.squares()
+    return loader
+
+
+def grids_are_loaded(make: Callable[[], Microscope]) -> None:
+    loader = make()
+    assert isinstance(loader, Autoloader)
+    grids = loader.grids
+    right = isinstance(grids, tuple) and all(isinstance(name, str) and name for name in grids)
+    require(
+        right and grids, loader, f"grids is {grids!r}; it must be a tuple of names, at least one"
+    )
+    check_unique("grid", grids)
+    atlas: dict[str, list[str]] = {}
+    for name in (*grids, grids[0]):
+        before = loader.clock
+        said = loader.load(name)
+        took = loader.clock - before
+        told = math.isfinite(said) and said >= 0.0 and abs(took - said) <= _SLACK
+        require(told, loader, f"load returned {said!r} s, but the clock moved by {took:g} s")
+        seen = [square.name for square in loader.squares()]
+        same = seen == atlas.setdefault(name, seen)
+        require(same, loader, f"grid {name!r} has other squares when it is loaded again")
+    check_unique("square", (square for seen in atlas.values() for square in seen))
+    require(loader.grids == grids, loader, "grids changed on the way")
+    none = "no such name"
+    _refuses(loader, "loading an unknown grid", lambda: loader.load(none), naming=none)
 
 
 def _patches(microscope: Microscope, least: int = 1) -> Iterable[Patch]:
@@ -194,11 +233,15 @@ def verbs_move_the_clock(make: Callable[[], Microscope]) -> None:
 def maintenance_is_counted(make: Callable[[], Microscope]) -> None:
     microscope = make()
     for patch in list(_patches(microscope))[:3]:
-        before, kept = microscope.clock, microscope.upkeep
-        microscope.move(patch)
-        spent, upkeep = microscope.clock - before, microscope.upkeep - kept
-        within = 0.0 <= upkeep <= spent + _SLACK
-        require(within, microscope, f"upkeep grew by {upkeep:g} s in a move of {spent:g} s")
+        for hole in (None, *patch.holes):
+            before, kept = microscope.clock, microscope.upkeep
+            if hole is None:
+                microscope.move(patch)
+            else:
+                microscope.expose(hole)
+            spent, upkeep = microscope.clock - before, microscope.upkeep - kept
+            within, verb = 0.0 <= upkeep <= spent + _SLACK, "an exposure" if hole else "a move"
+            require(within, microscope, f"upkeep grew by {upkeep:g} s in {verb} of {spent:g} s")
         microscope.wait(8 * HOUR)
     require(microscope.upkeep <= microscope.clock, microscope, "upkeep is more than the clock")
 

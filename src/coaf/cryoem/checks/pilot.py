@@ -1,7 +1,7 @@
 """The contract of a pilot: run it in the tests of your own."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,23 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.checks.contract import ContractError, require
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
+from coaf.cryoem.pilot import Choice, Left, Open, Other, Pilot, Scored, guess_of, in_any_order
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
 
 COLUMNS = ("ice", "neighbours", "prediction")
-_ASKED = ("square", "patch", "hole", "estimates")
-_TOLD = ("saw", "opened", "moved", "exposed", "done", "scored")
+_ASKED = ("grid", "square", "patch", "hole", "estimates", "knowledge")
+_TOLD = ("loaded", "saw", "opened", "moved", "exposed", "done", "scored")
 _PARTS = (*_ASKED, *_TOLD, "state", "restore")
 _SQUARES = 3
+# Which squares lie on which grid: on the one that is there, or on those of a cassette.
+_ONE = {"": (0, 1, 2)}
+_CASSETTE = {"grid 0": (0, 1), "grid 1": (2,)}
 _LATE = 3  # exposures after which a score comes
 _END = 200  # instructions; there is less to do
+_ROUNDING = 0.02  # variances are estimated to two decimals, and may end on the next
 _OFTEN = 11  # questions after which others are asked the same
 
 
@@ -55,9 +60,11 @@ again; to ask changes nothing
     pilot = make()
     lacks = [part for part in _PARTS if not hasattr(pilot, part)]
     require(not lacks, pilot, f"lacks {', '.join(lacks)}")
-    first, second = _session(lambda: _Watched(make), columns), _session(make, columns)
-    same = [ev.to_json(e) for e in first.events] == [ev.to_json(e) for e in second.events]
-    require(same, pilot, "two made alike decided differently; luck must come from a seed")
+    for grids in (_ONE, _CASSETTE):
+        first = _session(lambda: _Watched(make), columns, grids)
+        second = _session(make, columns, grids)
+        same = [ev.to_json(e) for e in first.events] == [ev.to_json(e) for e in second.events]
+        require(same, pilot, "two made alike decided differently; luck must come from a seed")
 
 
 def surveys(columns: Sequence[str] = COLUMNS) -> list[Survey]:
@@ -74,14 +81,17 @@ def surveys(columns: Sequence[str] = COLUMNS) -> list[Survey]:
     return found
 
 
-def _session(make: Callable[[], Pilot], columns: Sequence[str]) -> Engine:
+def _session(
+    make: Callable[[], Pilot], columns: Sequence[str], grids: Mapping[str, Sequence[int]]
+) -> Engine:
     """Drive an engine to the end: scores late and in another order, something fails."""
-    settings = ev.Settings(hours=2.0, columns=tuple(columns), tries=1)
+    names = tuple(name for name in grids if name)
+    settings = ev.Settings(hours=2.0, columns=tuple(columns), tries=1, grids=names)
     engine = Engine(make=lambda _: make())
-    clerk = _Clerk(engine, {survey.square: survey for survey in surveys(columns)})
+    clerk = _Clerk(engine, {survey.square: survey for survey in surveys(columns)}, grids)
     clerk.tell(ev.Started, settings=settings)
-    squares = tuple(Square(f"square {k}", 0.0, 0.0, 60.0, (0.4 + k, 0.1, 0.9)) for k in range(3))
-    clerk.tell(ev.AtlasSeen, squares=squares)
+    if not names:
+        clerk.show("")
     for _ in range(_END):
         told = engine.next(clerk.clock)
         if told.do == "stop":
@@ -90,19 +100,28 @@ def _session(make: Callable[[], Pilot], columns: Sequence[str]) -> Engine:
     clerk.score(0)
     clerk.disturb()
     engine.next(clerk.clock)
+    engine.pilot.knowledge()
     return engine
 
 
 class _Clerk:
     """Does what an engine says, and tells it what happened."""
 
-    def __init__(self, engine: Engine, grid: dict[str, Survey]) -> None:
-        self.engine, self.grid, self.clock = engine, grid, 0.0
+    def __init__(
+        self, engine: Engine, grid: dict[str, Survey], grids: Mapping[str, Sequence[int]]
+    ) -> None:
+        self.engine, self.grid, self.grids, self.clock = engine, grid, grids, 0.0
         self._due: list[tuple[str, int]] = []
         self._count = 0
 
     def tell(self, kind: type[ev.Event], **known: Any) -> None:
         self.engine.tell(kind(id=f"check {len(self.engine.events)}", time=self.clock, **known))
+
+    def show(self, grid: str) -> None:
+        """The atlas."""
+        looks = {k: (0.4 + k, 0.1, 0.9) for k in self.grids[grid]}
+        squares = (Square(f"square {k}", 0.0, 0.0, 60.0, look) for k, look in looks.items())
+        self.tell(ev.AtlasSeen, squares=tuple(squares))
 
     def obey(self, told: Instruction) -> None:
         name = str(told.name)
@@ -110,6 +129,9 @@ class _Clerk:
         self.clock += max(seconds, 1.0)
         self._count += 1
         match told.do:
+            case "load grid":
+                self.tell(ev.GridLoaded, grid=name, seconds=seconds)
+                self.show(name)
             case "open square":
                 self.tell(ev.SquareOpened, survey=self.grid[name], seconds=seconds)
             case "go":
@@ -155,6 +177,9 @@ class _Watched:
 
     # Asked
 
+    def grid(self, others: Sequence[Other], left: Left) -> Choice:
+        return self._choice("grid", [one.name for one in others], others, left)
+
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         return self._choice("square", [one.name for one in squares], squares, left)
 
@@ -168,6 +193,10 @@ class _Watched:
     def estimates(self, patch: Patch) -> FloatArray:
         found = self._ask("estimates", patch)
         return _checked(self.pilot, patch, found)
+
+    def knowledge(self) -> Knowledge | None:
+        found: Knowledge | None = self._ask("knowledge")
+        return found
 
     def _choice(self, what: str, offered: Sequence[str], *args: Any, **more: Any) -> Choice:
         choice: Choice = self._ask(what, *args, **more)
@@ -196,15 +225,23 @@ class _Watched:
     def _known(self, pilot: Pilot | None = None) -> str:
         """Its state, and what it expects of what it has seen."""
         asked = self.pilot if pilot is None else pilot
+        said = guess_of(asked)
+        require(isinstance(said, str), asked, f"guess() is {said!r}; it must be sentences, or ''")
+        return f"{_state(asked)} {said} {_shown(self._expected(asked))}"
+
+    def _expected(self, asked: Pilot) -> FloatArray:
+        """What it expects of all holes that it has seen."""
         opened = [args[0].patches for what, args in self._calls if what == "opened"]
         latest = {patch.name: patch for patches in opened for patch in patches}
-        told = {
-            name: _shown(_checked(asked, patch, _called(asked, "estimates", patch)))
-            for name, patch in latest.items()
-        }
-        return f"{_state(asked)} {told}"
+        found = [
+            _checked(asked, patch, _called(asked, "estimates", patch)) for patch in latest.values()
+        ]
+        return np.concatenate([np.zeros(0), *found])
 
     # Told
+
+    def loaded(self, grid: str) -> None:
+        self._tell("loaded", grid)
 
     def saw(self, squares: Sequence[Square]) -> None:
         self._tell("saw", squares)
@@ -250,12 +287,33 @@ class _Watched:
         for other, mistake in others:
             theirs = _shown(_called(other, what, *args, **more)), self._known(other)
             require(ours == theirs, self.pilot, f"{mistake} ({what}: {ours[0]} and {theirs[0]})")
+        if in_any_order(self.pilot):
+            late, known = self._expected(self._told_late()), self._expected(self.pilot)
+            same = np.allclose(late, known, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+            says = "any_order says that scores may come late, and then it expects something else"
+            require(same, self.pilot, says)
 
     def _told(self, but: str = "") -> Pilot:
         other = self._make()
         for what, args in self._calls:
             if what != but:
                 _called(other, what, *args)
+        return other
+
+    def _told_late(self) -> Pilot:
+        """One told the scores of earlier visits at once, before the visit under way."""
+        visits = [k for k, (what, _) in enumerate(self._calls) if what == "moved"]
+        other, waiting = self._make(), list[Scored]()
+        for k, (what, args) in enumerate(self._calls):
+            if waiting and k == max(visits, default=0):
+                _called(other, "scored", waiting)
+                waiting = []
+            if what == "scored":
+                waiting.extend(args[0])
+            else:
+                _called(other, what, *args)
+        if waiting:
+            _called(other, "scored", waiting)
         return other
 
 

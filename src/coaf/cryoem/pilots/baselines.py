@@ -8,14 +8,16 @@ import numpy as np
 from coaf.bandit.arrays import BoolArray, FloatArray, number
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.pilot import Choice, Left, Open, Other, Scored
+from coaf.cryoem.pilots.grid_order import next_grid
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.pilots.square_order import SquareOrder, check_order, next_square
 from coaf.cryoem.timing import Timing
 
 # Fixed on grids that nothing else is tried on: python benchmarks/rivals.py
 ORDER: SquareOrder = "brightest"  # of squares
 WINDOW = (0.0, 0.5)  # quantiles of the first squares' ice: the brighter half of their holes
-FIRST = 3  # squares that a window is set on
+WINDOW_SQUARES = 3  # squares that a window is set on
 CUT = 4.5  # Å, of a network's prediction
 HALF = 1.0  # Å: a prediction so much worse is worth half
 SWITCH = 10  # holes that a switch is worth, to SmartEM
@@ -46,6 +48,9 @@ class Rule:
         """How much it likes holes: those it likes most are taken first. All alike unless said."""
         return np.zeros(len(features))
 
+    def grid(self, others: Sequence[Other], left: Left) -> Choice:
+        return next_grid(others, left)
+
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         return next_square(squares, self.order, list(self.atlas.values()))
 
@@ -65,6 +70,13 @@ class Rule:
     def estimates(self, patch: Patch) -> FloatArray:
         """Rules expect nothing."""
         return np.full(len(patch.holes), np.nan)
+
+    def knowledge(self) -> Knowledge | None:
+        """Rules know beforehand what they go by."""
+        return None
+
+    def loaded(self, grid: str) -> None:
+        pass
 
     def saw(self, squares: Sequence[Square]) -> None:
         self.atlas |= {square.name: square for square in squares}
@@ -118,7 +130,7 @@ class IntensityWindow(Rule):
         column: int = 0,
         window: tuple[float, float] = WINDOW,
         *,
-        first: int = FIRST,
+        first: int = WINDOW_SQUARES,
         order: SquareOrder = ORDER,
     ) -> None:
         super().__init__(order=order)

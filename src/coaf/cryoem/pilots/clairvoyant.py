@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.rates.dinkelbach import TOLERANCE
+from coaf.bandit.rates.price import price as price_of
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open
@@ -64,12 +66,14 @@ class Clairvoyant(Rule):
 
     def _price(self) -> float:
         """The lowest price at which the plan fits the time: 0 if all that is good fits."""
-        low, high = 0.0, max((h.gains[0] / h.each[0] for h in self._patches.values()), default=0.0)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            needed = sum(self._square(survey, middle)[1] for survey in self.surveys.values())
-            low, high = (middle, high) if needed > self.seconds else (low, middle)
-        return high
+
+        def squares(rate: float) -> tuple[FloatArray, FloatArray]:
+            each = [self._square(survey, rate) for survey in self.surveys.values()]
+            worth, seconds = np.array(each, dtype=np.float64).reshape(len(each), 2).T
+            return worth, seconds
+
+        # Just above it, what breaks even there is left.
+        return price_of(seconds=self.seconds, open=squares) * (1.0 + TOLERANCE)
 
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         ratios = [self._ratio(self.surveys[square.name]) for square in squares]

@@ -9,15 +9,14 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, number
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Choice, Left, Open
-from coaf.cryoem.pilots.baselines import FixedCut
+from coaf.cryoem.pilots.baselines import ORDER, FixedCut
 from coaf.cryoem.pilots.square_order import SquareOrder
 from coaf.cryoem.timing import Timing
 
 # Fixed on grids that nothing else is tried on: python benchmarks/rivals.py
-CUT = 5.0  # Å, of a network's prediction
+_CUT = 5.0  # Å, of a network's prediction
 COUNT = 11  # holes below it that a move is worth
-SHARE = 0.7  # of a usual patch: no more is asked for where patches are small
-ORDER: SquareOrder = "brightest"  # of squares
+_SHARE = 0.7  # of a usual patch: no more is asked for where patches are small
 
 
 class CutAndCount(FixedCut):
@@ -43,9 +42,9 @@ class CutAndCount(FixedCut):
     def __init__(
         self,
         column: int,
-        cut: float = CUT,
+        cut: float = _CUT,
         count: int = COUNT,
-        share: float = SHARE,
+        share: float = _SHARE,
         *,
         order: SquareOrder = ORDER,
     ) -> None:

@@ -1,6 +1,7 @@
 """A small share of what would be skipped is taken anyway, so that wrong beliefs are found out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from coaf.bandit.actions import AnySubset
@@ -9,7 +10,8 @@ from coaf.bandit.index import generator
 from coaf.bandit.policies.explore import chance, check_share
 from coaf.cryoem.grid import Patch, Square
 from coaf.cryoem.microscope import Survey
-from coaf.cryoem.pilot import Choice, Left, Open, Pilot, Scored
+from coaf.cryoem.pilot import Choice, Left, Open, Other, Pilot, Scored, guess_of, in_any_order
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.timing import Timing
 
 
@@ -21,7 +23,7 @@ class Exploring:
     likely as the others. The pilot is then asked again, and may go on.
 
     Luck is drawn from the seed and the name of the patch alone, so a restart decides the same.
-    `Choice.propensity` holds the probability of the hole, given all before.
+    `Choice.propensity` holds the probability of the hole, or of leaving, given all before.
 
     Parameters
     ----------
@@ -36,6 +38,16 @@ class Exploring:
     def __init__(self, pilot: Pilot, share: float, seed: int = 0) -> None:
         self.pilot, self.share, self.seed = pilot, check_share("explore", share), seed
 
+    @property
+    def any_order(self) -> bool:
+        return in_any_order(self.pilot)
+
+    def guess(self) -> str:
+        return guess_of(self.pilot)
+
+    def grid(self, others: Sequence[Other], left: Left) -> Choice:
+        return self.pilot.grid(others, left)
+
     def square(self, squares: Sequence[Square], left: Left) -> Choice:
         return self.pilot.square(squares, left)
 
@@ -48,7 +60,7 @@ class Exploring:
             return choice
         rng = generator(self.seed, here.patch.name, "explore")
         if rng.random() >= self.share:
-            return choice
+            return replace(choice, propensity=choice.propensity * (1.0 - self.share))
         rule = chance(AnySubset(), len(here.rest))
         k = int(rule.take(rng).argmax())
         return self._take(here.patch, here.rest[k], self.share * float(rule.of_arms()[k]), choice)
@@ -60,6 +72,12 @@ class Exploring:
 
     def estimates(self, patch: Patch) -> FloatArray:
         return self.pilot.estimates(patch)
+
+    def knowledge(self) -> Knowledge | None:
+        return self.pilot.knowledge()
+
+    def loaded(self, grid: str) -> None:
+        self.pilot.loaded(grid)
 
     def saw(self, squares: Sequence[Square]) -> None:
         self.pilot.saw(squares)

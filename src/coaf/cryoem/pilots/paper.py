@@ -14,10 +14,12 @@ from coaf.bandit.problem import Decision, Round
 from coaf.cryoem.grid import Patch
 from coaf.cryoem.microscope import Score, Survey
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
+from coaf.cryoem.pilots import reasons
 from coaf.cryoem.pilots.baselines import ORDER, Rule
 from coaf.cryoem.pilots.square_order import SquareOrder
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.timing import Timing
+from coaf.cryoem.unit import MICROGRAPHS, Unit, unit_of
 
 BEST = 3.0  # Å: what a network predicts of the best holes
 FULL = 150.0  # particles of a micrograph among the best, on average
@@ -38,6 +40,8 @@ class WholePatch(Rule):
         Which decides the rounds.
     prepare
         From the features of a survey to those of the policy.
+    unit
+        What rewards are counted in, for its reasons.
     order
         Of squares.
     """
@@ -47,10 +51,11 @@ class WholePatch(Rule):
         policy: COAF,
         prepare: Callable[[FloatArray], FloatArray],
         *,
+        unit: Unit = MICROGRAPHS,
         order: SquareOrder = "listed",
     ) -> None:
         super().__init__(order=order)
-        self.policy, self.prepare = policy, prepare
+        self.policy, self.prepare, self.unit = policy, prepare, unit
         self._where: dict[str, tuple[Patch, int]] = {}  # by hole: its patch, and its place there
         self._under_way: tuple[Open, Decision] | None = None
         self._taken: set[str] = set()  # during this visit
@@ -79,15 +84,31 @@ class WholePatch(Rule):
             begun, decision = here, self.decide(here, left)
         hopes = dict(zip(begun.rest, decision.estimates.tolist(), strict=True))
         chosen = {begun.rest[k] for k in decision.arms.tolist()}
-        there, why = [i for i in here.rest if i in chosen], decision.why
+        there, why = [i for i in here.rest if i in chosen], self._why(decision, begun)
         if not there and left.returning and self._idle(left):
             there, why = [i for i in here.rest if i in hopes], "All that was left, as time remains."
         if not there:
-            return Choice(None, decision.why, rate=decision.rate)
+            return Choice(None, why, rate=decision.rate)
         best = max(there, key=lambda i: hopes[i])
         # What it hopes for decides; what it expects is what an instrument can be judged by.
         expected = float(self.estimates(here.patch)[best])
         return Choice(here.patch.holes[best].name, why, expected, decision.rate)
+
+    def _why(self, decision: Decision, here: Open) -> str:
+        """What it hopes for, in words: its estimates are optimistic."""
+        if decision.blind:
+            return decision.why
+        taken = int(decision.chosen.sum())
+        best = int(decision.estimates.argmax())
+        now = reasons.Facing(
+            len(here.rest),
+            decision.reward if taken else float(decision.estimates[best]),
+            decision.rate,
+            seconds=decision.seconds - decision.round.floor,
+            shots=here.patch.holes[here.rest[best]].shots,
+        )
+        fault = f" {decision.fault}" if decision.fault else ""
+        return reasons.whole_patch(self.unit, taken, now) + fault
 
     def _idle(self, left: Left) -> bool:
         """Whether no hole would be chosen in any patch."""
@@ -157,7 +178,8 @@ def paper_pilot(
     The paper says nothing of the order of squares: it has that of the rules it is compared with.
     """
     policy = paper_policy(scale=scale, columns=columns, bound=_largest(reward))
-    return WholePatch(policy, partial(paper_features, columns=columns), order=order)
+    prepare = partial(printed_features, columns=columns)
+    return WholePatch(policy, prepare, unit=unit_of(reward), order=order)
 
 
 def paper_policy(
@@ -180,7 +202,7 @@ def paper_policy(
     )
 
 
-def paper_features(rows: FloatArray, *, columns: Sequence[str]) -> FloatArray:
+def printed_features(rows: FloatArray, *, columns: Sequence[str]) -> FloatArray:
     """The paper's features of holes, with a norm of at most 1.
 
     With "ice" and "prediction" these are the paper's two, over √2: the mean pixel value, and the
@@ -195,7 +217,7 @@ def paper_features(rows: FloatArray, *, columns: Sequence[str]) -> FloatArray:
     Examples
     --------
     >>> rows = np.array([[0.0, 3.0], [0.5, 6.0]])
-    >>> (paper_features(rows, columns=("ice", "prediction")) * np.sqrt(2.0)).round(2)
+    >>> (printed_features(rows, columns=("ice", "prediction")) * np.sqrt(2.0)).round(2)
     array([[1.  , 1.  ],
            [0.61, 0.5 ]])
     """

@@ -43,36 +43,44 @@ def prediction_features(predicted: npt.ArrayLike, cut: float) -> FloatArray:
     return np.column_stack([own - own.mean(), np.full(len(own), own.mean())])
 
 
-def prediction_belief() -> Mixture:
+def prediction_belief(near: float | None = None) -> Mixture:
     """What is believed before any score: that the prediction means something, with doubt.
 
     Grids may be like a recorded one, or of a population in which some predictions mean nothing, or
-    the opposite: scores tell.
+    the opposite: scores tell. With `near`, places come before the features (`Nested`).
     """
-    priors = (USUAL, OTHER)
-    beliefs = [Nested(2, centre=c, scale=s, effects=effects) for c, s, effects in priors]
+    dim, priors = 2 if near is None else 4, (USUAL, OTHER)
+    beliefs = [Nested(dim, centre=c, scale=s, effects=e, near=near) for c, s, e in priors]
     return Mixture(beliefs, weights=SHARES)
 
 
-def typical_patches(cut: float, latency: Latency, holes: int) -> list[Round]:
+def typical_patches(cut: float, latency: Latency, spots: FloatArray) -> list[Round]:
     """Patches as grids have them, for what a second is worth before many were seen.
+
+    Parameters
+    ----------
+    cut, latency
+        Of what is good, in Å; of a patch.
+    spots : (holes, places)
+        Where holes lie; of no width where that does not matter.
 
     Examples
     --------
     >>> from coaf.bandit.latency import Setup
-    >>> patches = typical_patches(3.8, Setup(12.0, 52.0, 6.7), 20)
+    >>> patches = typical_patches(3.8, Setup(12.0, 52.0, 6.7), np.zeros((20, 0)))
     >>> [round(float(3.8 * np.exp(patch.features[0, 1])), 1) for patch in patches]
     [4.4, 5.2, 5.9, 6.6, 7.8]
     """
     mean, between, within = TYPICAL
+    holes = len(spots)
     own = within * _quantiles(holes)
     return [
         Round(
-            prediction_features(np.exp(mean + between * far + own), cut),
+            np.hstack([spots, prediction_features(np.exp(mean + between * far + own), cut)]),
             latency,
-            groups=np.array([["expected", f"{far:.2f}"]] * holes),
+            groups=np.array([[-1, -k]] * holes),  # of no square that is there
         )
-        for far in _quantiles(PATCHES)
+        for k, far in enumerate(_quantiles(PATCHES), start=1)
     ]
 
 

@@ -2,113 +2,8 @@
 
 from dataclasses import dataclass
 
-from coaf.cryoem.reward import Combined, Particles, Reward
 from coaf.cryoem.timing import HOUR
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What rewards are counted in.
-
-    Parameters
-    ----------
-    name
-        Of many of them: "good micrographs".
-    scale
-        How many a reward of 1 is.
-    chance
-        Whether a shot gives one or none, so that what is expected of it is a chance.
-
-    Examples
-    --------
-    >>> Unit("particles", 100.0).count(0.94)
-    '94 particles'
-    """
-
-    name: str
-    scale: float = 1.0
-    chance: bool = False
-
-    def bare(self, reward: float) -> str:
-        """How many, without their name."""
-        return plain(reward * self.scale)
-
-    def count(self, reward: float) -> str:
-        """How many, and of what."""
-        return f"{self.bare(reward)} {self.name}"
-
-    def expected(self, estimate: float, shots: int = 1) -> str:
-        """What is expected of a hole.
-
-        Examples
-        --------
-        >>> MICROGRAPHS.expected(0.08)
-        'expected to be good with 8 %'
-        >>> MICROGRAPHS.expected(1.7, shots=4)
-        'expected to give 1.7 good micrographs of 4'
-        """
-        if self.chance and shots == 1:
-            return f"expected to be good with {percent(estimate)}"
-        if estimate * self.scale < 0.005:
-            return "expected to give nothing"
-        of = f" of {shots}" if self.chance else ""
-        return f"expected to give {self.count(estimate)}{of}"
-
-
-MICROGRAPHS = Unit("good micrographs", chance=True)
-REWARD = Unit("of reward")
-
-
-def unit_of(reward: Reward) -> Unit:
-    """What a reward counts.
-
-    Examples
-    --------
-    >>> from coaf.cryoem.reward import parse_reward
-    >>> unit_of(parse_reward("ctf<3.8")).name
-    'good micrographs'
-    >>> unit_of(parse_reward("ctf<3.8 * particles/100"))
-    Unit(name='particles in good micrographs', scale=100.0, chance=False)
-    >>> unit_of(parse_reward("ctf 3..8")).count(12.0)
-    '12 of reward'
-    """
-    if reward.family == "logistic":
-        return MICROGRAPHS
-    if isinstance(reward, Particles):
-        return Unit("particles", reward.scale)
-    if isinstance(reward, Combined) and reward.weights is None:
-        counts = [part for part in reward.parts if part.family != "logistic"]
-        if len(counts) == 1 and isinstance(counts[0], Particles):
-            return Unit("particles in good micrographs", counts[0].scale)
-    return REWARD
-
-
-def plain(value: float) -> str:
-    """A number that is not negative, with as many digits as help.
-
-    Examples
-    --------
-    >>> [plain(value) for value in (12345.6, 121.7, 4.04, 3.0, 0.2345, 0.001, 0.0)]
-    ['12,346', '122', '4', '3', '0.23', 'less than 0.01', '0']
-    """
-    if 0.0 < value < 0.005:
-        return "less than 0.01"
-    digits = 0 if value >= 9.95 else 1 if value >= 0.995 else 2
-    text = f"{value:,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def percent(chance: float) -> str:
-    """A chance, in per cent; none is certain.
-
-    Examples
-    --------
-    >>> percent(0.084), percent(0.001), percent(0.998)
-    ('8 %', 'less than 1 %', 'more than 99 %')
-    """
-    if chance < 0.005:
-        return "less than 1 %"
-    return "more than 99 %" if chance > 0.995 else f"{100.0 * chance:.0f} %"
+from coaf.cryoem.unit import REWARD, Unit, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +51,7 @@ def take_hole(unit: Unit, now: Facing) -> str:
 
     Examples
     --------
+    >>> from coaf.cryoem.unit import MICROGRAPHS
     >>> print(take_hole(MICROGRAPHS, Facing(21, 0.53, rate=0.034, seconds=6.5, inside=True)))
     Take the best of 21 holes left: it is expected to be good with 53 %, and its 6.5 s are worth \
 0.22 good micrographs, as an hour is worth 122.
@@ -184,6 +80,7 @@ def no_hole(unit: Unit, now: Facing) -> str:
 
     Examples
     --------
+    >>> from coaf.cryoem.unit import MICROGRAPHS
     >>> print(no_hole(MICROGRAPHS, Facing(21, 0.08, rate=0.034, seconds=6.5, gain=-1.8)))
     Skip: the best of 21 holes is expected to be good with 8 %; an hour is worth 122 good \
 micrographs; going there would lose 1.8 of them.
@@ -204,6 +101,33 @@ micrographs; going there would lose 1.8 of them.
     of = " of them" if unit != REWARD else ""
     loss, hour = unit.bare(max(-now.gain, 0.0)), f"an hour is worth {unit.count(now.rate * HOUR)}"
     return f"{found}; {hour}; going there would lose {loss}{of}."
+
+
+def whole_patch(unit: Unit, taken: int, now: Facing) -> str:
+    """Why so many holes of a patch are taken together, or none.
+
+    Of `now` the estimate is what those taken may bring together at best, or the best hole if none
+    is, and the seconds are theirs together.
+
+    Examples
+    --------
+    >>> from coaf.cryoem.unit import MICROGRAPHS
+    >>> print(whole_patch(MICROGRAPHS, 9, Facing(21, 5.6, rate=0.029, seconds=111.0)))
+    Take 9 of 21 holes: at best they bring 5.6 good micrographs, and their 111 s are worth 3.2, as \
+an hour is worth 104.
+    >>> print(whole_patch(MICROGRAPHS, 0, Facing(21, 0.08, rate=0.029, seconds=111.0)))
+    Skip: of 21 holes the best is at best expected to be good with 8 %, and no choice of them is \
+worth its time, as an hour is worth 104.
+    """
+    if not taken:
+        best = unit.expected(now.estimate, now.shots)
+        return (
+            f"Skip: of {_holes(now)} the best is at best {best}, and no choice of them is worth "
+            f"its time, as {_hour(unit, now.rate)}."
+        )
+    worth = f"their {plain(now.seconds)} s are worth {unit.bare(now.rate * now.seconds)}, as "
+    found = f"at best they bring {unit.count(now.estimate)}, and {worth if now.rate > 0.0 else ''}"
+    return f"Take {taken} of {_holes(now)}: {found}{_hour(unit, now.rate)}."
 
 
 def patch(unit: Unit, patches: int, gain: float) -> str:
@@ -230,6 +154,7 @@ def square(unit: Unit, squares: int, gain: float, rate: float, seconds: float) -
 
     Examples
     --------
+    >>> from coaf.cryoem.unit import MICROGRAPHS
     >>> print(square(MICROGRAPHS, 31, gain=12.3, rate=0.034, seconds=85.0))
     The best of 31 squares: its patches should bring 12 good micrographs more than their time is \
 worth, and the 85 s of opening it are worth 2.9, as an hour is worth 122.

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.bandit.beliefs.nested.variances import FIRST, last_visit
+from coaf.bandit.beliefs.nested.variances import FIRST_VISIT, last_visit
 from coaf.cryoem.circumstances import CIRCUMSTANCES, circumstances_of
 from coaf.cryoem.pilot import Scored
 
@@ -174,4 +174,4 @@ class ShotEffects:
 
 def _measured(count: int) -> int:
     """The largest number of scores, up to `count`, at which columns are found."""
-    return count if count < FIRST else last_visit(count)
+    return count if count < FIRST_VISIT else last_visit(count)

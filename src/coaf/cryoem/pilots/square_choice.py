@@ -15,6 +15,7 @@ from coaf.bandit.rates.rate import Fixed
 from coaf.cryoem.grid import Square
 from coaf.cryoem.pilot import Choice
 from coaf.cryoem.pilots import reasons
+from coaf.cryoem.unit import MICROGRAPHS, Unit
 from coaf.cryoem.vision.square_features import SQUARE_FEATURES
 
 # What squares are worth, in units of what the time to open one is: by what a rate is, 1 on average.
@@ -36,7 +37,7 @@ class SquareChoice:
     `unit`.
     """
 
-    def __init__(self, unit: reasons.Unit = reasons.MICROGRAPHS) -> None:
+    def __init__(self, unit: Unit = MICROGRAPHS) -> None:
         self.unit = unit
         self._patches: list[int] = []
         self.ranking: list[tuple[str, float]] = []
@@ -89,13 +90,18 @@ class SquareChoice:
 
 
 def _looks(opened: Sequence[Square], others: Sequence[Square]) -> FloatArray:
-    """What the atlas shows of squares, in deviations from all of them; a row each."""
+    """What the atlas shows of squares, in deviations from all of them; a row each.
+
+    A square of which it does not show as much as of others looks like the average.
+    """
     rows = [square.features for square in (*opened, *others)]
-    if not rows[0]:
-        return np.zeros((len(rows), 1))
-    X = np.array(rows, dtype=np.float64)
-    scaled: FloatArray = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
-    return scaled
+    width = max(map(len, rows))
+    looks = np.zeros((len(rows), max(width, 1)))
+    known = np.array([len(row) == width > 0 for row in rows])
+    if known.any():
+        X = np.array([row for row, whole in zip(rows, known, strict=True) if whole])
+        looks[known] = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
+    return looks
 
 
 def _belief(columns: int, cost: float) -> Nested:

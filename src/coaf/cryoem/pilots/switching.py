@@ -35,11 +35,13 @@ class Switching:
     """
 
     def __init__(self, squares: Sequence[Square], here: Square | None, timing: Timing) -> None:
-        ways = {square: switches(here, square) for square in squares}
-        self.seconds = np.array([timing.switch(here, square) for square in squares])
         self.setups: list[Setups] = []
+        self.seconds = np.zeros(len(squares))
         if not any(getattr(timing, level) > 0.0 for level in SWITCHES):
             return
+        ways = {square: switches(here, square) for square in dict.fromkeys(squares)}
+        takes = {square: timing.switch(here, square) for square in ways}
+        self.seconds = np.array([takes[square] for square in squares])
         below = list(squares)
         for level, depth in zip(SWITCHES, (3, 2, 1), strict=True):
             groups: dict[tuple[str, ...], tuple[int, Square]] = {}
@@ -49,8 +51,8 @@ class Switching:
                 for path, s in zip(paths, below, strict=True)
             ]
             below = [square for _, square in groups.values()]
-            takes = [getattr(timing, level) if level in ways[s] else 0.0 for s in below]
-            self.setups.append(Setups(np.array(of, dtype=np.int64), np.array(takes)))
+            lasts = [getattr(timing, level) if level in ways[s] else 0.0 for s in below]
+            self.setups.append(Setups(np.array(of, dtype=np.int64), np.array(lasts)))
 
     def best(self, worth: FloatArray, rate: float) -> tuple[int, bool]:
         """The patch to go to, and whether it pays together with what shares its way.

@@ -1,1 +1,1 @@
-"""Grids that were collected in full once, and policies played over them again."""
+"""Grids that were collected in full once, and pilots played over them again."""

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.recorded.columns import MEASURED, SHOT, Column, RecordingError
+from coaf.cryoem.recorded.columns import MEASURED, RESERVED, SHOT, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording, Shots
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import fit_of
 
 NAN = float("nan")
+APART = 100.0  # µm: where positions are not known, patches stand in a row
 
 
 class HoleRow(NamedTuple):
@@ -113,6 +114,7 @@ def build_recording(
     seconds: Seconds,
     described: Mapping[str, Column] | None = None,
     grids: Mapping[str, str] | None = None,
+    tiles: Mapping[str, str] | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> Recording:
     """The recording of a session, from what it saw and what was scored.
@@ -128,7 +130,8 @@ def build_recording(
     scores
         Of the shots taken; `exposed_at` is when. Where a shot comes twice, the last score counts.
     columns
-        Names of the surveys' features.
+        Names of the surveys' features. What scores have under one of these, or under a name that
+        means something else in every recording, is called "... of the shot".
     seconds
         What things took.
     described
@@ -137,25 +140,49 @@ def build_recording(
         under (`coaf.cryoem.circumstances`).
     grids
         The grid that each square lies in; squares that are not here lie in one called `name`.
+    tiles
+        The tile of the atlas that each square lies in, where that is known.
     provenance
         Where it comes from.
     """
-    grids, told = grids or {}, dict(described or {})
+    grids, tiles, told = grids or {}, tiles or {}, dict(described or {})
     last = {(score.hole, score.shot): score for score in scores}
     found = list(dict.fromkeys(name for score in last.values() for name in _values(score)))
+    called = {c: f"{c} of the shot" if c in (*columns, *RESERVED) else c for c in found}
+    of_shots = {c: told.get(c, (MEASURED | SHOT).get(c, Column("measured"))) for c in found}
     every = {
-        **{c: told.get(c, Column("before")) for c in columns},
-        **{c: told.get(c, (MEASURED | SHOT).get(c, Column("measured"))) for c in found},
+        **{c: Column("before") if c in found else told.get(c, Column("before")) for c in columns},
+        **{called[c]: column for c, column in of_shots.items()},
     }
     opened = {survey.square: survey for survey in surveys}
+    for survey in opened.values():
+        _check_width(survey, columns)
     holes = [
-        HoleRow(hole.name, patch.name, square, grids.get(square, name), hole.x, hole.y, known)
+        HoleRow(
+            *(hole.name, patch.name, square, grids.get(square, name)),
+            *((hole.x, hole.y) if survey.placed else (NAN, NAN)),
+            known,
+            tile=tiles.get(square, ""),
+        )
         for square, survey in opened.items()
         for patch in survey.patches
         for hole, known in zip(patch.holes, survey.features[patch.name].tolist(), strict=True)
     ]
-    shots = (ShotRow(s.hole, s.shot, s.exposed_at, _values(s)) for s in last.values())
+    shots = (
+        ShotRow(s.hole, s.shot, s.exposed_at, {called[c]: v for c, v in _values(s).items()})
+        for s in last.values()
+    )
     return from_rows(name, holes, shots, every, seconds, provenance=provenance)
+
+
+def _check_width(survey: Survey, columns: Sequence[str]) -> None:
+    for patch in survey.patches:
+        width = survey.features[patch.name].shape[1]
+        if width != len(columns):
+            raise RecordingError(
+                f"holes of patch {patch.name!r} have {width} features, and {len(columns)} columns "
+                f"are named: {', '.join(columns) or 'none'}"
+            )
 
 
 def _values(score: Score) -> dict[str, float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coaf.cryoem.recorded.build import HoleRow, ShotRow, from_rows
+from coaf.cryoem.recorded.build import APART, HoleRow, ShotRow, from_rows
 from coaf.cryoem.recorded.columns import MEASURED, Column, RecordingError
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
@@ -20,7 +20,6 @@ _NAME = re.compile(
     r"(?:_v\d+)*_\d+en(?:-.+)?$"
 )
 _PIXEL = 0.01  # µm
-_APART = 100.0  # µm
 _COLUMNS = {
     "prediction": Column("before", "Å", "CTFMaxRes that a network predicts"),
     "ctf": MEASURED["ctf"],
@@ -166,7 +165,7 @@ def _assemble(
     # In order of names, as the microscope numbered them, whatever the file's order.
     for patch, hole, square, tile in sorted(map(_levels, listed)):
         x, y, _ = found[hole]
-        place = places.setdefault(patch, _APART * len(places))
+        place = places.setdefault(patch, APART * len(places))
         x, y = place + _PIXEL * x, _PIXEL * y
         rows.append(HoleRow(hole, patch, square, name, x, y, [listed[hole]], tile))
     shots = (ShotRow(hole, 0, values={"ctf": found[hole][2]}) for hole in listed)

@@ -10,12 +10,12 @@ from coaf.bandit.arrays import FloatArray, number
 from coaf.cryoem.feedback import Delay, Feedback
 from coaf.cryoem.grid import Hole, Patch, Shot, Square
 from coaf.cryoem.microscope import Score, Survey
+from coaf.cryoem.recorded.build import APART
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.timing import SWITCHES, Timing
 
-# µm: where positions are not known, patches stand in a row, and the holes of each in a column.
-_APART, _SPACING = 100.0, 2.0
+_SPACING = 2.0  # µm: where positions are not known, the holes of a patch stand in a column
 
 
 class RecordedMicroscope:
@@ -68,6 +68,7 @@ class RecordedMicroscope:
         self._squares = tuple(dict.fromkeys(self.recording.squares))
         self._excluded = _excluded(recording)
         self._x, self._y = _places(self.recording)
+        self._placed = _placed(self.recording)
         self._paid: set[str] = set(self._squares if ahead else ())
         self._shown: set[int] = set()  # patches that were shown singly
         self._taken: set[str] = set()
@@ -117,14 +118,14 @@ class RecordedMicroscope:
         return survey
 
     def peek(self, square: str) -> Survey:
-        """What a survey would show, at no cost: for yardsticks, not for policies."""
+        """What a survey would show, at no cost: for yardsticks, not for pilots."""
         if square not in self._squares:
             raise KeyError(f"the recording has no square {square!r}")
         inside = [i for i, name in enumerate(self.recording.squares) if name == square]
         patches = tuple(self._as_patch(i) for i in inside)
         features = {self.recording.patches[i]: self.recording.known[self._rows(i)] for i in inside}
         excluded = {why: count for (of, why), count in self._excluded.items() if of == square}
-        return Survey(square, patches, features, excluded=excluded)
+        return Survey(square, patches, features, excluded=excluded, placed=self._placed)
 
     def offer(self, patch: int) -> Survey:
         """Show a single patch, given by its index, for the seconds that takes."""
@@ -133,7 +134,8 @@ class RecordedMicroscope:
         self._place = self._atlas[self.recording.squares[patch]]
         name = self.recording.patches[patch]
         features = {name: self.recording.known[self._rows(patch)]}
-        return Survey(self.recording.squares[patch], (self._as_patch(patch),), features)
+        shown = (self._as_patch(patch),)
+        return Survey(self.recording.squares[patch], shown, features, placed=self._placed)
 
     def again(self) -> "RecordedMicroscope":
         """The same grid under the same microscope, from the start."""
@@ -225,8 +227,13 @@ def _excluded(recording: Recording) -> Counter[tuple[str, str]]:
     return found
 
 
+def _placed(recording: Recording) -> bool:
+    """Whether all positions are known."""
+    return bool(np.isfinite([recording.x, recording.y]).all())
+
+
 def _places(recording: Recording) -> tuple[FloatArray, FloatArray]:
-    if np.isfinite([recording.x, recording.y]).all():
+    if _placed(recording):
         return recording.x, recording.y
     row = np.arange(len(recording.holes)) - recording.starts[recording.patch]
-    return _APART * recording.patch.astype(np.float64), _SPACING * row.astype(np.float64)
+    return APART * recording.patch.astype(np.float64), _SPACING * row.astype(np.float64)

@@ -7,6 +7,8 @@ from coaf.cryoem.recorded.cryorl import LISTED, read_cryorl
 from coaf.cryoem.recorded.folder import DESCRIPTION, read_folder
 from coaf.cryoem.recorded.recording import Recording
 
+SESSION = "recording"  # the folder, in that of a session, with its recording
+
 
 def read_recording(
     folder: Path | None = None, *, holes: Path | None = None, truth: Path | None = None
@@ -16,8 +18,9 @@ def read_recording(
     Parameters
     ----------
     folder
-        Holds `recording.toml`, `holes.csv` and `shots.csv`; or CryoRL's two files, one
-        `*_by_hl.txt` and one CSV with the truth of all the holes it lists.
+        Holds `recording.toml`, `holes.csv` and `shots.csv`, or is the folder of a session that
+        has these in `recording`; or holds CryoRL's two files, one `*_by_hl.txt` and one CSV with
+        the truth of all the holes it lists.
     holes, truth
         CryoRL's files, where the folder has more than one of a kind, or other names.
     """
@@ -29,6 +32,8 @@ def read_recording(
         return read_folder(folder)
     if any(Path(folder).glob(LISTED)):
         return read_cryorl(folder)
+    if (Path(folder) / SESSION / DESCRIPTION).exists():
+        return read_folder(Path(folder) / SESSION)
     raise RecordingError(
         f"{folder} holds no recording: there is neither a {DESCRIPTION} nor a {LISTED}"
     )

@@ -23,7 +23,7 @@ from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import NO_FIT, Reward
 
 
-class Worth(NamedTuple):
+class Rewards(NamedTuple):
     """What the holes of a recording are worth.
 
     Attributes
@@ -167,12 +167,12 @@ class Recording:
         """The scores of a hole, given by its index, shot by shot, as if told at once."""
         return [self._score(i) for i in self.shots_of(hole)]
 
-    def worth(self, reward: Reward) -> Worth:
+    def worth(self, reward: Reward) -> Rewards:
         """What each hole is worth by this reward, all its shots together."""
         given = [reward(self._score(i)) for i in range(len(self.shots))]
         each = np.array([0.0 if value is None else value for value in given])
         summed = np.bincount(self.shots.hole, each, minlength=len(self.holes))
-        return Worth(summed.astype(np.float64), given.count(None))
+        return Rewards(summed.astype(np.float64), given.count(None))
 
     def part(self, patches: Sequence[int]) -> "Recording":
         """Some of the patches, as a recording of their own."""
@@ -195,7 +195,7 @@ class Recording:
         return replace(self, described=described, known=known)
 
     def playable(self) -> "Recording":
-        """The holes that a policy can be tried on: known whole before exposure, and with shots."""
+        """The holes that a pilot can be tried on: known whole before exposure, and with shots."""
         fine = np.isfinite(self.known).all(axis=1) & (self.counts > 0)
         if not fine.any():
             raise RecordingError(

@@ -9,16 +9,16 @@ import numpy as np
 
 from coaf.bandit.arrays import number
 from coaf.cryoem.feedback import Delay
-from coaf.cryoem.pilots.catalogue import PILOTS, pilot_for
-from coaf.cryoem.pilots.catalogue import clairvoyant as best_plan
+from coaf.cryoem.pilots.catalogue import GRID_RULES, PILOTS, clairvoyant, pilot_for
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.recorded.environment import environment_of
 from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.reading import read_recording
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
-from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant, free_limit
+from coaf.cryoem.recorded.yardsticks import best_fixed_cut, calibrated, clairvoyant_rate, free_limit
 from coaf.cryoem.reports import replay as report
-from coaf.cryoem.reward import GoodBelow, Reward
+from coaf.cryoem.reward import GoodBelow, Reward, known_as
 from coaf.cryoem.session.collect import Driver
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.events import Exposed, Settings
@@ -29,7 +29,8 @@ from coaf.worlds.progress import Progress
 
 Order = Literal["random", "recorded", "free"]
 
-PLAYED = tuple(name for name in PILOTS if name != "clairvoyant")  # that one is a yardstick here
+# The clairvoyant is a yardstick here, and there is no cassette.
+PLAYED = tuple(name for name in PILOTS if name not in ("clairvoyant", *GRID_RULES))
 
 
 class Pass(NamedTuple):
@@ -60,6 +61,7 @@ def play(
     seed: int = 0,
     hours: float | None = None,
     ahead: bool = False,
+    knowledge: Knowledge | None = None,
 ) -> Pass:
     """One pass over a recording by the engine of a session.
 
@@ -82,6 +84,8 @@ def play(
         The time there is; without any, all patches are shown, or all that is wanted is taken.
     ahead
         Whether who is free to choose knows all holes from the start, and opens no square.
+    knowledge
+        What an earlier session taught, for COAF to begin with.
     """
     microscope = RecordedMicroscope(
         recording, seconds=seconds, delay=delay, seed=seed, ahead=ahead and order is None
@@ -93,9 +97,11 @@ def play(
         seed=seed,
         columns=microscope.feature_names,
         timing=microscope.timing,
+        knowledge=knowledge,
     )
-    make = partial(pilot_for, reward=reward) if isinstance(pilot, str) else pilot
-    engine = Engine(make=make, rewards=lambda text: reward)
+    rewards = known_as(reward)
+    make = partial(pilot_for, rewards=rewards) if isinstance(pilot, str) else pilot
+    engine = Engine(make=make, rewards=rewards)
     driver = Driver(microscope, engine)
     driver.start(settings)
     if order is None:
@@ -179,6 +185,7 @@ def replay(
     move: float | None = None,
     expose: float | None = None,
     feedback_delay: float | Literal["measured"] = 0.0,
+    knowledge: Knowledge | None = None,
     workers: int | None = None,
     dask: str | None = None,
     out: Path | None = None,
@@ -211,6 +218,8 @@ def replay(
         Seconds; those of the recording unless given.
     feedback_delay
         Seconds until a score is there, or "measured".
+    knowledge
+        What an earlier session taught, for COAF to begin with.
     workers, dask
         Processes, all cores unless given; or the address of a Dask cluster.
     out
@@ -222,11 +231,12 @@ def replay(
     -------
     dict
         `policies` by name (`good_per_hour`, its `standard_error`, `good`, `exposed`, `hours`),
-        `yardsticks` in good per hour, and `data`: what was read.
+        `yardsticks` in good per hour, and `data`: what was read, and by which of the columns that
+        pilots see a yardstick goes (`yardstick_columns`): the best one for it.
     """
     for name in policies:
         if name not in PLAYED:
-            raise ValueError(f"there is no policy {name!r}; there are {', '.join(PLAYED)}")
+            raise ValueError(f"there is no pilot {name!r}; there are {', '.join(PLAYED)}")
     preset = environment_of(environment)
     if preset is not None and order not in (None, "free"):
         raise ValueError(f"in {environment} pilots are free to choose; order is {order!r}")
@@ -249,6 +259,8 @@ def replay(
         count = 1  # nothing is drawn, so all would be the same
     read = read_recording(folder, holes=holes, truth=truth)
     recording = read if columns is None else read.seen_by(columns)
+    if knowledge is not None:
+        knowledge.check(recording.columns, str(worth))
     given = {"survey": survey, "move": move, "expose": expose}
     times = {} if preset is None else dict(preset.seconds)
     times |= {name: value for name, value in given.items() if value is not None}
@@ -261,16 +273,19 @@ def replay(
         "seed": int(seed),
         "order": order,
         "ahead": preset is not None,
+        "knowledge": knowledge,
     }
     tasks = [(name, k) for k in range(count) for name in policies]
     passes: dict[str, list[Pass]] = {name: [] for name in policies}
     played = tasks_on(_one, (recording, settings), tasks, workers=workers, dask=dask, told=progress)
     for (name, _), one in played:
         passes[name].append(one)
+    yardsticks, columns_of = _yardsticks(recording, worth, settings)
+    about = _about(read, recording, worth, count, order, hours)
     result: dict[str, Any] = {
         "policies": {name: summarise(found) for name, found in passes.items()},
-        "yardsticks": _yardsticks(recording, worth, settings),
-        "data": _about(read, recording, worth, count, order, hours) | {"environment": environment},
+        "yardsticks": yardsticks,
+        "data": about | {"environment": environment, "yardstick_columns": columns_of},
     }
     if out is not None:
         result["files"] = [str(path) for path in report.write(out, result, passes)]
@@ -282,20 +297,42 @@ def _one(shared: tuple[Recording, dict[str, Any]], name: str, number_: int) -> P
     return play_orders(recording, name, [number_], **settings)[0]
 
 
-def _yardsticks(recording: Recording, reward: Reward, settings: dict[str, Any]) -> dict[str, float]:
-    """What could have been had: in one pass, or free to choose in the time there is."""
+def _yardsticks(
+    recording: Recording, reward: Reward, settings: dict[str, Any]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """What could have been had: in one pass, or free to choose in the time there is.
+
+    And the column that each goes by, of those that do. Who may skip what is poor, and has no end
+    to fill, collects as quickly as the best hole: that bounds nothing.
+    """
     seconds, hours = settings["seconds"], settings["hours"]
     if settings["ahead"]:
-        return {"clairvoyant": free_limit(recording, reward, seconds, hours) / hours}
-    if settings["order"] == "free" and hours is not None:
+        return {"clairvoyant": free_limit(recording, reward, seconds, hours) / hours}, {}
+    if settings["order"] == "free":
+        if hours is None:
+            return {}, {}
         grid = RecordedMicroscope(recording, seconds=seconds)
-        return {"clairvoyant": best_plan(grid, hours=hours, reward=reward).limit / hours}
-    found = {"clairvoyant": HOUR * clairvoyant(recording, reward, seconds)}
-    if "prediction" in recording.columns:
-        asked = (recording, reward, "prediction", seconds)
-        found["calibrated"] = HOUR * calibrated(*asked)
-        found["best_fixed_cut"] = HOUR * best_fixed_cut(*asked)
-    return found
+        return {"clairvoyant": clairvoyant(grid, hours=hours, reward=reward).limit / hours}, {}
+    found = {"clairvoyant": HOUR * clairvoyant_rate(recording, reward, seconds)}
+    best = _of_columns(recording, reward, seconds)
+    found |= {name: HOUR * value for name, (_, value) in best.items()}
+    return found, {name: column for name, (column, _) in best.items()}
+
+
+def _of_columns(
+    recording: Recording, reward: Reward, seconds: Seconds
+) -> dict[str, tuple[str, float]]:
+    """Yardsticks that go by a column that pilots see: by the best one for each, and which."""
+    rules = {"calibrated": calibrated, "best_fixed_cut": best_fixed_cut}
+    found = {
+        name: {column: rule(recording, reward, column, seconds) for column in recording.columns}
+        for name, rule in rules.items()
+    }
+    return {
+        name: max(values.items(), key=lambda one: one[1])
+        for name, values in found.items()
+        if values
+    }
 
 
 def _about(

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from coaf.bandit.arrays import number
 from coaf.bandit.latency import Setup
-from coaf.cryoem.timing import SWITCHES
+from coaf.cryoem.timing import SWITCHES, Timing, hole_seconds
+
+_LEAST = 0.001  # seconds: nothing that must take time takes less
 
 
 class Seconds(NamedTuple):
@@ -38,9 +40,16 @@ class Seconds(NamedTuple):
     to_tile: float = 0.0
     to_grid: float = 0.0
 
+    @classmethod
+    def of(cls, timing: Timing) -> "Seconds":
+        """What a session takes with this timing."""
+        needed = (timing.survey, timing.enter, timing.expose, timing.shot)
+        more = (getattr(timing, name) for name in SWITCHES)
+        return cls(*(max(seconds, _LEAST) for seconds in needed), *more)
+
     def hole(self, shots: int = 1) -> float:
         """To take all shots of a hole."""
-        return self.expose + (shots - 1) * self.shot
+        return hole_seconds(self.expose, self.shot, shots)
 
     def latency(self) -> Setup:
         """The time of a patch whose holes have one shot each (`eq: microscope`)."""

@@ -1,7 +1,7 @@
 """What can be had from a recorded grid: with hindsight, or knowing what is to come.
 
 One pass over the patches: each is surveyed, and moved to if a hole of it is taken. Rewards are per
-second. Holes that no policy could be tried on are left out. `free_limit` is of who is free to
+second. Holes that no pilot could be tried on are left out. `free_limit` is of who is free to
 choose and knows all holes ahead.
 """
 
@@ -17,10 +17,10 @@ from coaf.cryoem.recorded.microscope import RecordedMicroscope
 from coaf.cryoem.recorded.recording import Recording
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.reward import Reward
-from coaf.cryoem.timing import HOUR
+from coaf.cryoem.timing import HOUR, hole_seconds
 
 
-class _Grid(NamedTuple):
+class _Held(NamedTuple):
     """What is worth how much, and what it takes."""
 
     held: Recording
@@ -29,9 +29,9 @@ class _Grid(NamedTuple):
     seconds: Seconds
 
     @classmethod
-    def of(cls, recording: Recording, reward: Reward, seconds: Seconds | None) -> "_Grid":
+    def of(cls, recording: Recording, reward: Reward, seconds: Seconds | None) -> "_Held":
         held, seconds = recording.playable(), (seconds or recording.seconds).checked()
-        costs: FloatArray = seconds.expose + seconds.shot * (held.counts - 1).astype(np.float64)
+        costs = hole_seconds(seconds.expose, seconds.shot, held.counts)
         return cls(held, held.worth(reward).rewards, costs, seconds)
 
     def summed(self, values: FloatArray) -> FloatArray:
@@ -56,9 +56,9 @@ class _Grid(NamedTuple):
         return threshold_root(estimates, sizes, base, setup, self.costs[None], 0.0)
 
 
-def clairvoyant(recording: Recording, reward: Reward, seconds: Seconds | None = None) -> float:
+def clairvoyant_rate(recording: Recording, reward: Reward, seconds: Seconds | None = None) -> float:
     """Reward per second for who knows every outcome: the exact best subset of each patch."""
-    grid = _Grid.of(recording, reward, seconds)
+    grid = _Held.of(recording, reward, seconds)
     return grid.root(grid.worth)
 
 
@@ -69,7 +69,7 @@ def free_limit(recording: Recording, reward: Reward, seconds: Seconds, hours: fl
     its holes that pay less the move, a square and a tile likewise less the switch to them; λ·T and
     the worth of all is a bound by duality, and this is the least of them.
     """
-    grid = _Grid.of(recording, reward, seconds)
+    grid = _Held.of(recording, reward, seconds)
     microscope = RecordedMicroscope(grid.held, seconds=seconds, ahead=True)
     atlas = {square.name: square for square in microscope.squares()}
     way = Switching([atlas[name] for name in grid.held.squares], None, microscope.timing)
@@ -90,7 +90,7 @@ def best_fixed_cut(
     recording: Recording, reward: Reward, column: str, seconds: Seconds | None = None
 ) -> float:
     """Reward per second with the best cut on a column, below it or above: every one is tried."""
-    grid = _Grid.of(recording, reward, seconds)
+    grid = _Held.of(recording, reward, seconds)
     values = grid.held.column(column)
     cuts = np.unique(values)
     return max(max(grid.ratio(values <= cut), grid.ratio(values >= cut)) for cut in cuts)
@@ -105,11 +105,11 @@ def calibrated(
     outcomes of this very recording; the rate is the root of its Bellman equation, and whole subsets
     are chosen by it.
     """
-    grid = _Grid.of(recording, reward, seconds)
+    grid = _Held.of(recording, reward, seconds)
     return max(_calibrated(grid, column, rising) for rising in (False, True))
 
 
-def _calibrated(grid: _Grid, column: str, rising: bool) -> float:
+def _calibrated(grid: _Held, column: str, rising: bool) -> float:
     from scipy.optimize import isotonic_regression
 
     # Equal values must mean the same, whatever the order they stand in.

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coaf.cryoem.pilots.reasons import MICROGRAPHS, Unit
 from coaf.cryoem.session.session import Session
 from coaf.cryoem.timing import HOUR
+from coaf.cryoem.unit import MICROGRAPHS, Unit
 from coaf.worlds.figures import COLOURS
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def colours(sessions: Sequence[Session]) -> dict[str, str]:
-    """A policy has the same colour in every figure."""
+    """A pilot has the same colour in every figure."""
     return {s.policy: COLOURS[i % len(COLOURS)] for i, s in enumerate(sessions)}
 
 
 def progress_figure(sessions: Sequence[Session], *, unit: Unit = MICROGRAPHS) -> "Figure":
-    """What each policy had collected by when; the first one is drawn thicker."""
+    """What each pilot had collected by when; the first one is drawn thicker."""
     from matplotlib.figure import Figure  # an extra
 
     figure = Figure(figsize=(10.6, 4.8), layout="constrained")

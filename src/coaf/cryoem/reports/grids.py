@@ -10,10 +10,11 @@ import numpy as np
 from coaf.bandit.arrays import number
 from coaf.bandit.policies.explore import check_share
 from coaf.cryoem.pilots.catalogue import OTHERS, check_pilot_name
-from coaf.cryoem.reports.words import Counted, counted, shown
+from coaf.cryoem.reports.words import shown
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.collect import EXPLORE, GOOD, collect
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.unit import Unit, unit_of
 from coaf.version import __version__
 from coaf.worlds.cluster import tasks_on
 from coaf.worlds.progress import Tell
@@ -58,9 +59,9 @@ def run_grids(
     lines: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for (name, _, _), line in tasks_on(_one, shared, tasks, workers=workers, dask=dask, told=told):
         lines[name].append(line)
-    what = counted(reward)
+    unit = unit_of(reward)
     good = {
-        name: what.unit * np.array([line["good"] for line in found])
+        name: unit.scale * np.array([line["good"] for line in found])
         for name, found in lines.items()
     }
     summary = {
@@ -70,11 +71,11 @@ def run_grids(
         "regime": regime,
         "squares": squares,
         "reward": str(reward),
-        "counted": what.what,
+        "counted": unit.heading,
         "policies": {
             name: {
                 "good": mean(good[name]).plain(),
-                "good_per_hour": what.unit * float(np.mean([x["good_per_hour"] for x in found])),
+                "good_per_hour": unit.scale * float(np.mean([x["good_per_hour"] for x in found])),
                 "exposed": float(np.mean([line["exposed"] for line in found])),
                 "lead": None if name == policy else mean(good[policy] - good[name]).plain(),
             }
@@ -83,7 +84,7 @@ def run_grids(
     }
     out.mkdir(parents=True, exist_ok=True)
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    page = _report(summary, policy, what).write(out / "report.html")
+    page = _report(summary, policy, unit).write(out / "report.html")
     return {**summary, "files": [str(page), str(out / "summary.json")]}
 
 
@@ -103,13 +104,13 @@ def _one(shared: dict[str, Any], name: str, seed: int, explore: float) -> dict[s
     return session.line()
 
 
-def _report(summary: dict[str, Any], policy: str, what: Counted) -> Page:
+def _report(summary: dict[str, Any], policy: str, unit: Unit) -> Page:
     first, last = summary["seeds"]
     report = Page(
         f"{summary['grids']} simulated grids, {summary['hours']:g} hours each",
         lead=f"Seeds {first} to {last}, {summary['squares']} squares, {summary['regime']} stage. "
-        f"The reward is {summary['reward']}; {what.what} are counted by the truth, scored or not. "
-        "Features come from the truth and noise: no image is drawn.",
+        f"The reward is {summary['reward']}; {unit.heading} are counted by the truth, scored or "
+        "not. Features come from the truth and noise: no image is drawn.",
     )
     report.section("Result")
     rows = []
@@ -127,7 +128,7 @@ def _report(summary: dict[str, Any], policy: str, what: Counted) -> Page:
                 "" if lead is None else f"{shown(lead['low'])} to {shown(lead['high'])}",
             ]
         )
-    heads = [*("pilot", what.short, "95 %", what.per_hour, "holes exposed")]
+    heads = [*("pilot", unit.short, "95 %", unit.per_hour, "holes exposed")]
     heads += [f"lead of {policy}", "95 %"]
     report.table(heads, rows, caption="Means over grids; leads are paired by grid.")
     report.footer(f"coaf {__version__}.")

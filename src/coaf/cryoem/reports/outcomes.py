@@ -6,11 +6,11 @@ from math import inf, isfinite
 from statistics import fmean, median
 
 from coaf.cryoem.grid import Patch, Square
-from coaf.cryoem.pilots.reasons import REWARD, Unit, percent, unit_of
 from coaf.cryoem.reward import fit_of, parse_reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.session import Row, Session, row_of
 from coaf.cryoem.timing import HOUR
+from coaf.cryoem.unit import REWARD, Unit, percent, unit_of
 
 FATES = ("good", "bad", "not scored", "left")
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _POINTS = 241
 _YARDSTICKS = {
     "clairvoyant": "the best subset of each patch, by who knows every outcome",
-    "calibrated": "the paper's rule, with what predictions mean on this grid known beforehand",
-    "best_fixed_cut": "the best cut on the prediction, found in hindsight",
+    "calibrated": "the paper's rule, with what a column means on this grid known beforehand",
+    "best_fixed_cut": "the best cut on a column, found in hindsight",
 }
 
 
@@ -62,7 +62,7 @@ def _page(result: Mapping[str, Any], drawing: bytes) -> Page:
     heads = ["pilot", "good per hour", "standard error", "good", "exposed", "hours"]
     report.table(heads, rows, caption="Means over orders.")
     limits: list[list[Cell]] = [
-        [name.replace("_", " "), value, _YARDSTICKS[name]]
+        [named(name, data), value, _YARDSTICKS[name]]
         for name, value in result["yardsticks"].items()
     ]
     report.table(["yardstick", "good per hour", "what it is"], limits)
@@ -81,6 +81,12 @@ def _page(result: Mapping[str, Any], drawing: bytes) -> Page:
     files = ", ".join(Path(path).name for path in data["files"])
     report.footer(f"coaf {__version__}. Read from {files}.")
     return report
+
+
+def named(yardstick: str, data: Mapping[str, Any]) -> str:
+    """What a yardstick is called, with the column that it goes by."""
+    column = data["yardstick_columns"].get(yardstick)
+    return yardstick.replace("_", " ") + (f" ({column})" if column else "")
 
 
 def good_against_time(passes: "Mapping[str, Sequence[Pass]]") -> "Figure":

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
-from coaf.cryoem.reports.words import Counted, counted, shown
+from coaf.cryoem.reports.words import shown
 from coaf.cryoem.reward import GoodBelow, Particles, Reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.collect import beside
 from coaf.cryoem.session.session import Session
 from coaf.cryoem.simulator.simulator import Simulator
+from coaf.cryoem.unit import Unit, unit_of
 from coaf.worlds.cluster import tasks_on
 from coaf.worlds.progress import Tell
 from coaf.worlds.statistics import Estimate, mean
@@ -25,7 +26,7 @@ from coaf.worlds.unfinished import Unfinished, code
 OURS = {"coaf-paper": "COAF as printed", "coaf": "coaf's own COAF"}  # whom claims are about
 RIVALS = ("microscopist", "take-all", "cut-and-count")
 CLAIMED = {"microscopist": "the microscopist", "take-all": "taking all"}
-POLICIES = (*OURS, *RIVALS)
+COMPARED = (*OURS, *RIVALS)
 SQUARES = 40
 POINTS = 121  # of a curve
 
@@ -38,9 +39,9 @@ class Experiment:
     reward: Reward
 
     @property
-    def counted(self) -> Counted:
+    def unit(self) -> Unit:
         """What is counted."""
-        return counted(self.reward)
+        return unit_of(self.reward)
 
 
 EXPERIMENTS = {
@@ -51,18 +52,18 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """What each policy collected on one grid, and what that took.
+    """What each pilot collected on one grid, and what that took.
 
     Attributes
     ----------
     collected
-        (policies, points) over time.
+        (pilots, points) over time.
     exposed
-        (policies,) holes.
+        (pilots,) holes.
     seconds
-        (policies, 3): spent on opening squares, on ways to patches and on exposures.
+        (pilots, 3): spent on opening squares, on ways to patches and on exposures.
     counts
-        (policies, 4): how many of each, and how many patches the squares showed.
+        (pilots, 4): how many of each, and how many patches the squares showed.
     """
 
     collected: FloatArray
@@ -136,7 +137,7 @@ def reproduce(
     return summary
 
 
-Task = tuple[str, int, float]  # which experiment, on which grid, for how many hours
+Flight = tuple[str, int, float]  # which experiment, on which grid, for how many hours
 
 
 def _play(
@@ -146,8 +147,8 @@ def _play(
     where: dict[str, Any],
     watch: Tell | None,
 ) -> dict[str, list[Curves]]:
-    tasks: list[Task] = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
-    held: dict[Task, Curves] = {}
+    tasks: list[Flight] = [(name, seed, hours) for seed in seeds for name in EXPERIMENTS]
+    held: dict[Flight, Curves] = {}
     for task in tasks:
         kept = unfinished.load(_file(task))
         if kept is not None:
@@ -168,7 +169,7 @@ def _play(
     return {name: [held[name, seed, hours] for seed in seeds] for name in EXPERIMENTS}
 
 
-def _file(task: Task) -> str:
+def _file(task: Flight) -> str:
     return f"{task[0]}-{task[1]}"
 
 
@@ -180,12 +181,12 @@ def play_grid(name: str, seed: int, hours: float) -> Curves:
     """One experiment on one grid."""
     experiment = EXPERIMENTS[name]
     simulator = Simulator(seed, squares=SQUARES, pixels=False, prediction=True)
-    sessions = beside(simulator, POLICIES, hours=hours, reward=experiment.reward, seed=seed)
+    sessions = beside(simulator, COMPARED, hours=hours, reward=experiment.reward, seed=seed)
     curves = np.array([on_grid(session, POINTS) for session in sessions])
     exposed = np.array([len(session.exposures()) for session in sessions], dtype=np.float64)
     spent = [seconds_spent(session) for session in sessions]
     seconds, counts = (np.array(each) for each in zip(*spent, strict=True))
-    return Curves(curves * experiment.counted.unit, exposed, seconds, counts)
+    return Curves(curves * experiment.unit.scale, exposed, seconds, counts)
 
 
 def seconds_spent(session: Session) -> tuple[list[float], list[float]]:
@@ -218,7 +219,7 @@ def ends(curves: list[Curves]) -> FloatArray:
 def lead(curves: list[Curves], ours: str, rival: str) -> Estimate:
     """How much more one of ours collected than a rival, over the same grids."""
     last = ends(curves)
-    return mean(last[:, POLICIES.index(ours)] - last[:, POLICIES.index(rival)])
+    return mean(last[:, COMPARED.index(ours)] - last[:, COMPARED.index(rival)])
 
 
 def _times(found: dict[str, list[Curves]]) -> dict[str, float]:
@@ -236,28 +237,28 @@ def _times(found: dict[str, list[Curves]]) -> dict[str, float]:
 def _results(name: str, curves: list[Curves], hours: float) -> dict[str, Any]:
     last = ends(curves)
     rows = {}
-    for k, policy in enumerate(POLICIES):
-        rows[policy] = {
+    for k, pilot in enumerate(COMPARED):
+        rows[pilot] = {
             "collected": mean(last[:, k]).plain(),
             "per_hour": float(last[:, k].mean()) / hours,
             "exposed": float(np.mean([one.exposed[k] for one in curves])),
         }
     return {
-        "counted": EXPERIMENTS[name].counted.what,
+        "counted": EXPERIMENTS[name].unit.heading,
         "policies": rows,
         "lead": {
-            ours: {rival: lead(curves, ours, rival).plain() for rival in POLICIES if rival != ours}
+            ours: {rival: lead(curves, ours, rival).plain() for rival in COMPARED if rival != ours}
             for ours in OURS
         },
-        "grids": [dict(zip(POLICIES, row, strict=True)) for row in last.tolist()],
+        "grids": [dict(zip(COMPARED, row, strict=True)) for row in last.tolist()],
     }
 
 
 def _claim(name: str, ours: str, rival: str, curves: list[Curves]) -> dict[str, Any]:
     experiment, last = EXPERIMENTS[name], ends(curves)
-    a, b = last[:, POLICIES.index(ours)], last[:, POLICIES.index(rival)]
+    a, b = last[:, COMPARED.index(ours)], last[:, COMPARED.index(rival)]
     more = lead(curves, ours, rival)
-    what = experiment.counted.what
+    what = experiment.unit.heading
     return {
         "policy": ours,
         "experiment": name,

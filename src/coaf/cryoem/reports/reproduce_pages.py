@@ -7,10 +7,10 @@ import numpy as np
 
 from coaf.cryoem.reports.patch_figure import DecidedPatch, figure3a
 from coaf.cryoem.reports.reproduce import (
+    COMPARED,
     EXPERIMENTS,
     OURS,
     POINTS,
-    POLICIES,
     SQUARES,
     Curves,
 )
@@ -45,14 +45,14 @@ def figure3(found: dict[str, list[Curves]], hours: float) -> "Figure":
     panels = figure.subplots(1, len(found))
     times = np.linspace(0.0, hours, POINTS)
     for axes, (name, curves) in zip(panels, found.items(), strict=True):
-        for k, (policy, colour) in enumerate(zip(POLICIES, COLOURS, strict=False)):
+        for k, (policy, colour) in enumerate(zip(COMPARED, COLOURS, strict=False)):
             held = np.array([one.collected[k] for one in curves])
             low, high = np.quantile(held, [0.05, 0.95], axis=0)
             axes.fill_between(times, low, high, color=colour, alpha=0.15, lw=0)
             axes.plot(times, held.mean(axis=0), color=colour, lw=1.8, label=policy)
         axes.set_title(EXPERIMENTS[name].title, fontsize=11)
         axes.set_xlabel("time (h)")
-        axes.set_ylabel(EXPERIMENTS[name].counted.what)
+        axes.set_ylabel(EXPERIMENTS[name].unit.heading)
         axes.set_xlim(0.0, hours)
         axes.set_ylim(bottom=0.0)
         axes.grid(True, which="major", color="0.9", lw=0.6)
@@ -95,13 +95,13 @@ def _report(summary: dict[str, Any], drawn: dict[str, bytes], patch: DecidedPatc
     report.figure(
         drawn["figure3"],
         caption="The paper's Figures 3b and 3c: means over grids, and the middle 90 %.",
-        alt="Two panels: good micrographs and particles against time, policies with bands.",
+        alt="Two panels: good micrographs and particles against time, pilots with bands.",
     )
     for name, result in summary["experiments"].items():
         experiment = EXPERIMENTS[name]
         report.table(
             [
-                *("policy", "collected", "95 % interval", experiment.counted.per_hour),
+                *("pilot", "collected", "95 % interval", experiment.unit.per_hour),
                 *("holes exposed", *(f"lead of {ours}" for ours in OURS)),
             ],
             [
@@ -115,14 +115,14 @@ def _report(summary: dict[str, Any], drawn: dict[str, bytes], patch: DecidedPatc
                 ]
                 for policy, row in result["policies"].items()
             ],
-            caption=f"{experiment.title}: {experiment.counted.what} in {summary['hours']:g} "
+            caption=f"{experiment.title}: {experiment.unit.heading} in {summary['hours']:g} "
             f"hours, means over {summary['seeds']} grids. Leads are paired by grid, with 95 % "
             "intervals.",
         )
         report.table(
-            ["seed", *POLICIES],
+            ["seed", *COMPARED],
             [
-                [str(summary["seed"] + k), *(round(row[policy]) for policy in POLICIES)]
+                [str(summary["seed"] + k), *(round(row[policy]) for policy in COMPARED)]
                 for k, row in enumerate(result["grids"])
             ],
             folded=f"{EXPERIMENTS[name].title}, grid by grid",

@@ -5,7 +5,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from coaf.cryoem.pilots.reasons import Unit
+from coaf.cryoem.pilot import guess_of
 from coaf.cryoem.reports import figures as draw
 from coaf.cryoem.reports.atlas import atlas_map
 from coaf.cryoem.reports.look import SCRIPT, STYLE
@@ -13,11 +13,12 @@ from coaf.cryoem.reports.outcomes import Outcomes, clock, tally
 from coaf.cryoem.reports.square_map import square_map, thumbnail
 from coaf.cryoem.session.session import Row, Session
 from coaf.cryoem.timing import HOUR
+from coaf.cryoem.unit import Unit
 from coaf.version import __version__
 from coaf.worlds.report import Cell, Page, save
 
 _DECISIONS = ("open", "pass", "skip", "go", "expose", "leave")
-_INCIDENTS = ("alarm", "suspicion", "all clear", "upkeep", "refused")
+_INCIDENTS = ("alarm", "suspicion", "all clear", "call", "upkeep", "refused")
 
 
 def write(sessions: Sequence[Session], out: Path, *, about: str = "") -> list[Path]:
@@ -69,6 +70,9 @@ def _report(
         caption="Exposures per hour, by how they turned out.",
         alt="Stacked bars: good, bad and not scored exposures per hour over the session.",
     )
+    if session.engine is not None and (guess := guess_of(session.engine.learning.pilot)):
+        report.section("Expected, and learned")
+        report.text(guess)
     _incidents(report, session)
     squares = {name: f"q{k}" for k, name in enumerate(session.surveys, start=1)}
     surveyed = (patch for survey in session.surveys.values() for patch in survey.patches)
@@ -100,7 +104,7 @@ def _collected(session: Session, unit: Unit) -> str:
 def _policies(report: Page, sessions: Sequence[Session], unit: Unit, drawing: bytes) -> None:
     what = draw.axis(unit)
     headings = {
-        "policy": "policy",
+        "policy": "pilot",
         "good": "good" if unit.chance else what,
         "good_per_hour": "good per hour" if unit.chance else "per hour",
         "exposed": "exposed",
@@ -113,13 +117,13 @@ def _policies(report: Page, sessions: Sequence[Session], unit: Unit, drawing: by
     }
     if not unit.chance:
         del headings["good_share"]
-    report.section("Policies")
+    report.section("Pilots")
     report.text(
-        "The same grid, collected again from the start by each policy, with the same luck. Good "
+        "The same grid, collected again from the start by each pilot, with the same luck. Good "
         "ones are counted by the simulator's truth, also where a score never came. The "
         "clairvoyant knows beforehand what each hole will give: a limit, not a rival."
         if len(sessions) > 1
-        else "One session; only a simulated grid can be collected again by other policies."
+        else "One session; only a simulated grid can be collected again by other pilots."
     )
     rows = []
     for session in sessions:
@@ -130,7 +134,7 @@ def _policies(report: Page, sessions: Sequence[Session], unit: Unit, drawing: by
     report.figure(
         drawing,
         caption=f"{what.capitalize()} against time.",
-        alt=f"A rising line for each policy: {what} collected against hours.",
+        alt=f"A rising line for each pilot: {what} collected against hours.",
     )
 
 

@@ -1,7 +1,8 @@
 """What is known of a grid, and what may be done with it: squares, patches, holes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -11,10 +12,14 @@ from coaf.cryoem.grid import Hole, Patch, Square, check_unique
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.pilot import Open
 
-# free: may be taken. planned: on a list that someone works through. told: instructed, and not
-# reported. unknown: it may have been exposed, and is not told again until that is settled.
-# taken: exposed. failed: tried in vain, and left. excluded: by a person. deleted: no hole.
-State = Literal["free", "planned", "told", "unknown", "taken", "failed", "excluded", "deleted"]
+# free: may be taken. planned: on a list that someone works through. advised: on one that someone
+# may follow. told: instructed, and not reported. unknown: it may have been exposed, and is not told
+# again until that is settled. taken: exposed. failed: tried in vain, and left. excluded: by a
+# person. deleted: no hole.
+State = Literal[
+    "free", "planned", "advised", "told", "unknown", "taken", "failed", "excluded", "deleted"
+]
+LISTED: tuple[State, ...] = ("planned", "advised")  # which ends with the list
 Barred = Literal["excluded", "deleted"]
 
 
@@ -37,7 +42,9 @@ class PatchEntry:
 
     patch: Patch
     features: FloatArray
+    placed: bool = True  # whether its holes are where their positions say
     entered: bool = False
+    since: float = -inf  # when it was gone to last
     explored: bool = False
     failures: int = 0  # of moves to it
     lost: bool = False  # it could not be reached too often
@@ -69,6 +76,9 @@ class Book:
         self.patches: dict[str, PatchEntry] = {}
         self.holes: dict[str, HoleEntry] = {}
         self.grid: str | None = None  # that is loaded
+        self._asked: dict[str, None] = {}  # holes that were ever asked for, in that order
+        self._offers: dict[str, Open | None] = {}  # by patch, as they were when last asked for
+        self._changed: dict[str, None] = {}  # patches of which that may not hold any more
 
     def load(self, grid: str) -> None:
         """Another grid is loaded: what is on others cannot be had."""
@@ -76,6 +86,7 @@ class Book:
             for entry in self.squares.values():
                 entry.grid = grid
         self.grid = grid
+        self._changed.update(dict.fromkeys(self.patches))
 
     # Squares
 
@@ -102,9 +113,10 @@ class Book:
         square = self.square(name)
         square.refused, square.forced = why, ""
 
-    def unopened(self) -> list[Square]:
-        """Squares that may be opened."""
-        here = (e for e in self.squares.values() if e.grid == self.grid)
+    def unopened(self, grid: str | None = None) -> list[Square]:
+        """Squares of a grid that may be opened, of the one that is loaded unless given."""
+        on = self.grid if grid is None else grid
+        here = (e for e in self.squares.values() if e.grid == on)
         return [e.square for e in here if not e.opened and not e.refused]
 
     def opened(self, survey: Survey) -> Survey:
@@ -117,14 +129,18 @@ class Book:
         for patch in survey.patches:
             known = self.patches.get(patch.name)
             if known is None:
-                known = self.patches[patch.name] = PatchEntry(patch, survey.features[patch.name])
+                known = self.patches[patch.name] = PatchEntry(
+                    patch, survey.features[patch.name], survey.placed
+                )
                 square.patches.append(patch.name)
                 first = 0
             else:
                 first = len(known.patch.holes)
                 known.patch = replace(known.patch, holes=(*known.patch.holes, *patch.holes))
                 rows = [known.features, survey.features[patch.name]]
-                known.features, known.open = np.concatenate(rows), None
+                known.features = np.concatenate(rows)
+                known.placed = known.placed and survey.placed
+            self.changed(patch.name)
             for k, hole in enumerate(patch.holes, start=first):
                 self.holes[hole.name] = HoleEntry(patch.name, k)
             changed.append(patch.name)
@@ -134,7 +150,10 @@ class Book:
         """Patches of a square as they are known now."""
         known = [self.patches[name] for name in patches]
         return Survey(
-            square, tuple(p.patch for p in known), {p.patch.name: p.features for p in known}
+            square,
+            tuple(p.patch for p in known),
+            {p.patch.name: p.features for p in known},
+            placed=all(p.placed for p in known),
         )
 
     def check(self, survey: Survey, columns: int | None = None) -> None:
@@ -194,15 +213,15 @@ class Book:
         entry.state = state if state != "free" or entry.barred is None else entry.barred
         if state != "free":
             entry.forced = ""
-        if state != "planned":
+        if state not in LISTED:
             entry.plan = None
-        self.patches[entry.patch].open = None
+        self.changed(entry.patch)
 
     def bar(self, name: str, why: Barred) -> None:
         """A hole is not to be taken; one that may have been exposed is settled first."""
         entry = self.hole(name)
         entry.barred, entry.forced = entry.barred if entry.barred == "deleted" else why, ""
-        if entry.state in ("free", "planned", "failed", "excluded"):
+        if entry.state in ("free", *LISTED, "failed", "excluded"):
             self.mark(name, "free")
 
     def free(self, name: str, *, forced: str = "") -> None:
@@ -211,9 +230,11 @@ class Book:
         entry.failures, entry.barred = 0, None if entry.barred == "excluded" else entry.barred
         patch = self.patches[entry.patch]
         patch.failures, patch.lost = 0, False
-        if entry.state in ("excluded", "failed") or (forced and entry.state in ("free", "planned")):
+        self.changed(entry.patch)
+        if entry.state in ("excluded", "failed") or (forced and entry.state in ("free", *LISTED)):
             self.mark(name, "free")
             entry.forced = forced if entry.state == "free" else ""
+            self._asked[name] = None
 
     def reachable(self, patch: str) -> bool:
         """Whether a patch can be gone to."""
@@ -226,7 +247,8 @@ class Book:
         known = self.patches[entry.patch]
         holes = list(known.patch.holes)
         holes[entry.position] = replace(holes[entry.position], x=x, y=y)
-        known.patch, known.open = replace(known.patch, holes=tuple(holes)), None
+        known.patch = replace(known.patch, holes=tuple(holes))
+        self.changed(entry.patch)
         return self.survey(known.patch.square, [entry.patch])
 
     def the_hole(self, name: str) -> Hole:
@@ -244,6 +266,11 @@ class Book:
 
     # What is offered
 
+    def changed(self, patch: str) -> None:
+        """What is known of a patch has changed."""
+        self.patches[patch].open = None
+        self._changed[patch] = None
+
     def open(self, name: str) -> Open:
         """A patch as pilots see it."""
         known = self.patch(name)
@@ -256,16 +283,19 @@ class Book:
             known.open = Open(known.patch, rest, known.entered, known.explored)
         return known.open
 
-    def offered(self) -> Iterator[Open]:
+    def offered(self) -> tuple[Open, ...]:
         """Patches that can be gone to, with holes in play."""
-        for name in self.patches:
-            if self.reachable(name) and (found := self.open(name)).rest:
-                yield found
+        for name in self._changed:
+            found = self.open(name)
+            self._offers[name] = found if found.rest and self.reachable(name) else None
+        self._changed.clear()
+        return tuple(one for one in self._offers.values() if one is not None)
 
     def forced(self) -> str | None:
-        """A hole that someone wants to be taken next."""
-        wanted = (n for n, e in self.holes.items() if e.forced and e.state == "free")
-        return next((n for n in wanted if self.reachable(self.holes[n].patch)), None)
+        """A hole that someone wants to be taken next: the first that was asked for."""
+        held = ((name, self.holes[name]) for name in self._asked)
+        wanted = (n for n, e in held if e.forced and e.state == "free" and self.reachable(e.patch))
+        return next(wanted, None)
 
     def planned(self, plan: str) -> list[str]:
         """What is still to be taken of a plan."""

@@ -6,11 +6,14 @@ from math import inf, isfinite, nan
 from typing import Any
 
 from coaf.cryoem.grid import Square
-from coaf.cryoem.pilot import Choice, Left, Open
+from coaf.cryoem.pilot import Choice, Left, Open, Other
 from coaf.cryoem.session.instructions import Do, Instruction, Level
-from coaf.cryoem.session.situation import DOUBT, FAILING, Situation
+from coaf.cryoem.session.situation import FAILING, IN_A_ROW, Situation
+from coaf.cryoem.timing import HOUR
 
+KEPT = 2  # holes of a patch that are kept to check scores by
 PAUSE = 60.0  # seconds to wait while nothing may be done
+_COMPARED = "Scores are suspect: they are compared with those of a place known to be good."
 
 
 def choose(situation: Situation) -> Instruction:
@@ -24,6 +27,9 @@ class _Chooser:
     def __init__(self, situation: Situation) -> None:
         self.situation, self.book = situation, situation.book
         self.pilot = situation.learning.pilot
+        # What a second is worth where it is not chosen for that: what the pilot said last.
+        last, reward = situation.last, situation.settings.reward
+        self.rate = last.rate if last is not None and last.reward == reward else 0.0
 
     def instruction(self) -> Instruction:
         if self.situation.ended:
@@ -37,7 +43,8 @@ class _Chooser:
         if (failing := self._failing()) is not None and left.seconds > 0.0:
             return failing
         if self.situation.settings.grids and self.book.grid is None:
-            return self._load() or self._say("stop", why="No grid could be loaded.")
+            idle = replace(left, idle=True)
+            return self._load(idle) or self._say("stop", why="No grid could be loaded.")
         if (check := self._check_place(left)) is not None:
             return check
         if self.situation.at is not None:
@@ -56,39 +63,47 @@ class _Chooser:
 
     def _failing(self) -> Instruction | None:
         """Too much fails: call a person once, and wait between tries."""
-        last = None if self.situation.last is None else self.situation.last.do
-        if self.situation.failures < DOUBT or last == "wait":
+        if self.situation.failures < IN_A_ROW:
             return None
         if FAILING not in self.situation.called:
             return self._say("alarm", why=FAILING)
+        if self.situation.last is not None and self.situation.last.do == "wait":
+            return None
         return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
 
     def _check_place(self, left: Left) -> Instruction | None:
         """Where scores are suspect: a shot of a patch known to be good tells what is wrong."""
-        places = {} if self.situation.offer else {one.patch.name: one for one in left.patches}
         suspect = self.situation.learning.guard.check
+        if not suspect or self.situation.offer:
+            return None
+        places = {one.patch.name: one for one in left.patches}
         here = next((places[name] for name in suspect if name in places), None)
         if here is None:
             return None
         if left.seconds < self.situation.enter(here.patch.name) + left.timing.hole():
             return None
-        why, at = "Scores are suspect: this place is known to be good.", self.situation.at
+        at = self.situation.at
         if at not in (None, here.patch.name):
-            return self._out(self.book.open(str(at)), Choice(None, why))
+            return self._out(self.book.open(str(at)), Choice(None, _COMPARED), unfinished=True)
         estimates = self._estimates(here)
         names = [here.patch.holes[i].name for i in here.rest]
-        best = max(names, key=lambda name: estimates.get(name, -inf))
-        choice = Choice(best, why, estimates.get(best, nan))
-        return self._go(here, choice) if at is None else self._expose(best, choice)
+        # Who estimates nothing may still like some of them more than others.
+        liked = None if estimates else self._hole(here, replace(left, returning=True), inside=True)
+        best = (liked and liked.name) or max(names, key=lambda name: estimates.get(name, -inf))
+        choice = Choice(best, _COMPARED, estimates.get(best, nan))
+        return self._go(here, choice, check=True) if at is None else self._expose(best, choice)
 
-    def _load(self) -> Instruction | None:
-        """The next grid of the cassette, if there is one."""
-        names = [
-            name for name in self.situation.settings.grids if name not in self.situation.tried_grids
-        ]
-        if not names:
+    def _load(self, left: Left) -> Instruction | None:
+        """Another grid of the cassette, if there is one and the pilot wants it."""
+        others = self.situation.others()
+        choice = self._grid(others, left) if others else Choice(None)
+        if choice.name is None and others and self.book.grid is None:
+            choice = Choice(others[0].name, "No grid is loaded yet.")
+        if choice.name is None:
             return None
-        return self._say("load grid", "grid", names[0], why="The next grid in order.")
+        seconds = left.timing.load
+        seconds += 0.0 if choice.name in self.situation.grids else left.timing.atlas
+        return self._say("load grid", "grid", choice.name, choice, seconds=seconds)
 
     def _inside(self, left: Left) -> Instruction:
         here = self.book.open(str(self.situation.at))
@@ -102,12 +117,35 @@ class _Chooser:
         needed = left.timing.hole(max(here.patch.holes[i].shots for i in here.rest))
         if left.seconds < needed:
             return self._out(here, _no_time(needed, left.seconds))
+        if self._keep(here, left):
+            return self._out(here, Choice(None, "Its last holes are kept, to check scores by."))
         choice = self._hole(here, left, inside=True)
         return self._out(here, choice) if choice.name is None else self._expose(choice.name, choice)
+
+    def _keep(self, here: Open, left: Left) -> bool:
+        """Whether to keep the last holes here: each hour some of a place that is not bad.
+
+        Who leaves holes behind anyway keeps no others, nor does a session that spends nothing on
+        finding out (`Settings.explore`). They are taken in the end, like all that was left behind.
+        """
+        if self.situation.settings.explore == 0.0:
+            return False
+        taken = sum(self.book.hole(hole.name).state == "taken" for hole in here.patch.holes)
+        if len(here.rest) > KEPT or taken < KEPT or left.returning or left.blindly:
+            return False
+        if self.situation.offer is not None or left.seconds < HOUR:
+            return False
+        guard, since = self.situation.learning.guard, self.situation.now - HOUR
+        others = (one.patch.name for one in left.patches if one.patch.name != here.patch.name)
+        known = (name for name in others if self.book.patch(name).since > since)
+        return guard.sound(here.patch.name) and not any(map(guard.sound, known))
 
     def _elsewhere(self, left: Left) -> Instruction:
         """Another patch of this square, another square, or what was left behind."""
         waiting = self.situation.ahead()
+        away = replace(left, returning=False, ahead=bool(waiting))
+        if (load := self._load(away)) is not None:
+            return load
         if waiting:
             near = replace(left, returning=False)
             choice = self._patch(waiting, near)
@@ -115,20 +153,24 @@ class _Chooser:
                 square = waiting[0].patch.square
                 return self._say("leave", "square", square, choice)
             return self._consider(self.book.open(choice.name), near)
-        away = replace(left, returning=False)
         choice = self._square(left.squares, away)
         if choice.name is not None:
             return self._open(choice)
         found = self._back(replace(left, returning=True))
         if found is not None:
             return found
+        if (load := self._load(replace(left, idle=True))) is not None:
+            return load
         if left.squares:
             # A microscope that stands idle collects nothing, whatever a second is thought worth.
             why = "Nothing seemed worth it, and time is left."
             return self._open(Choice(left.squares[0].name, why, rate=choice.rate))
-        return self._load() or self._rest(choice)
+        return self._rest(choice)
 
     def _rest(self, choice: Choice) -> Instruction:
+        if self.situation.unseen:
+            why = "The atlas could not be shown; it is tried again."
+            return self._say("wait", why=why, seconds=PAUSE)
         if any(self.book.planned(plan) for plan in self.situation.plans):
             why = "All that is worth it is planned."
             return self._say("wait", why=why, seconds=PAUSE)
@@ -172,11 +214,10 @@ class _Chooser:
         **more: Any,
     ) -> Instruction:
         chosen = choice or Choice(name)
-        estimate = chosen.estimate if isfinite(chosen.estimate) else None
         known: dict[str, Any] = {
             "why": chosen.why,
-            "estimate": estimate,
-            "rate": chosen.rate if isfinite(chosen.rate) else 0.0,
+            "estimate": chosen.estimate if isfinite(chosen.estimate) else None,
+            "rate": chosen.rate if isfinite(chosen.rate) else self.rate,
             "propensity": chosen.propensity,
             "reward": self.situation.settings.reward,
         }
@@ -188,20 +229,26 @@ class _Chooser:
             "open square", "square", choice.name, choice, seconds=self.situation.timing.square
         )
 
-    def _go(self, here: Open, choice: Choice) -> Instruction:
+    def _go(self, here: Open, choice: Choice, *, check: bool = False) -> Instruction:
         seconds = self.situation.enter(here.patch.name)
-        more = {"seconds": seconds, "estimates": self._estimates(here)}
+        more = {"seconds": seconds, "estimates": self._estimates(here), "check": check}
         return self._say("go", "patch", here.patch.name, choice, **more)
 
-    def _out(self, here: Open, choice: Choice) -> Instruction:
-        return self._say("leave", "patch", here.patch.name, choice, estimates=self._estimates(here))
+    def _out(self, here: Open, choice: Choice, *, unfinished: bool = False) -> Instruction:
+        estimates = self._estimates(here)
+        if not isfinite(choice.estimate):
+            choice = replace(choice, estimate=max(estimates.values(), default=nan))
+        more = {"estimates": estimates, "unfinished": unfinished}
+        return self._say("leave", "patch", here.patch.name, choice, **more)
 
     def _expose(self, hole: str, choice: Choice) -> Instruction:
         seconds = self.situation.timing.hole(self.book.the_hole(hole).shots)
         return self._say("expose", "hole", hole, choice, seconds=seconds)
 
     def _asked_for(self, hole: str) -> Choice:
-        return Choice(hole, f"{self.book.hole(hole).forced} asked for it.")
+        known = self.book.hole(hole)
+        estimate = self._estimates(self.book.open(known.patch)).get(hole, nan)
+        return Choice(hole, f"{known.forced} asked for it.", estimate)
 
     def _estimates(self, here: Open) -> dict[str, float]:
         told = self.pilot.estimates(here.patch).tolist()
@@ -210,23 +257,27 @@ class _Chooser:
 
     # The pilot
 
+    def _grid(self, offered: Sequence[Other], left: Left) -> Choice:
+        choice = self.pilot.grid(offered, left)
+        return self._among("grid", choice, (other.name for other in offered))
+
     def _square(self, offered: Sequence[Square], left: Left) -> Choice:
         choice = self.pilot.square(offered, left)
-        return _among("square", choice, (square.name for square in offered))
+        return self._among("square", choice, (square.name for square in offered))
 
     def _patch(self, offered: Sequence[Open], left: Left) -> Choice:
         choice = self.pilot.patch(offered, left)
-        return _among("patch", choice, (one.patch.name for one in offered))
+        return self._among("patch", choice, (one.patch.name for one in offered))
 
     def _hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
         choice = self.pilot.hole(here, left, inside=inside)
-        return _among("hole", choice, (here.patch.holes[i].name for i in here.rest))
+        return self._among("hole", choice, (here.patch.holes[i].name for i in here.rest))
 
-
-def _among(what: str, choice: Choice, offered: Iterable[str]) -> Choice:
-    if choice.name is not None and choice.name not in set(offered):
-        raise ValueError(f"the pilot chose {what} {choice.name!r}, which it was not offered")
-    return choice
+    def _among(self, what: str, choice: Choice, offered: Iterable[str]) -> Choice:
+        if choice.name is not None and choice.name not in set(offered):
+            raise ValueError(f"the pilot chose {what} {choice.name!r}, which it was not offered")
+        self.rate = choice.rate if isfinite(choice.rate) else self.rate
+        return choice
 
 
 def _no_time(needed: float, seconds: float) -> Choice:

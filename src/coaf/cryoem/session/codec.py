@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from coaf.bandit.arrays import number
+from coaf.bandit.shown import with_article
 
 _NUMBERS = {float: (int, float), int: (int,), str: (str,), bool: (bool,)}
 
@@ -52,7 +53,7 @@ def read(kind: Any, given: Any, where: str) -> Any:
         return given
     if kind in _NUMBERS:
         if not isinstance(given, _NUMBERS[kind]) or (isinstance(given, bool) and kind is not bool):
-            raise ValueError(f"{where} is {given!r}; it must be a {kind.__name__}")
+            raise ValueError(f"{where} is {given!r}; it must be {with_article(kind.__name__)}")
         return number(where, given) if kind is float else given
     if origin is tuple:
         return _tuple(get_args(kind), given, where)

@@ -2,17 +2,25 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Generic, TypeVar
 
 from coaf.bandit.arrays import number
 from coaf.bandit.policies.explore import check_share
-from coaf.cryoem.microscope import Microscope, NotExposedError, Rehearsal, Survey, whole
+from coaf.bandit.shown import shown
+from coaf.cryoem.microscope import Autoloader, Microscope, NotExposedError, Rehearsal, Survey, whole
 from coaf.cryoem.pilot import Pilot
-from coaf.cryoem.pilots.catalogue import check_pilot_name, clairvoyant, pilot_for, rivals
+from coaf.cryoem.pilots.catalogue import (
+    GRID_RULES,
+    check_pilot_name,
+    clairvoyant,
+    pilot_for,
+    rivals,
+)
 from coaf.cryoem.pilots.exploring import Exploring
-from coaf.cryoem.reward import GoodBelow, Reward
+from coaf.cryoem.pilots.knowledge import Knowledge
+from coaf.cryoem.reward import GoodBelow, Reward, RewardFrom, known_as, parse_reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
@@ -21,8 +29,8 @@ from coaf.cryoem.session.session import Session
 
 GOOD = GoodBelow(3.8)
 EXPLORE = 0.02
-# What a microscope may raise when something does not work: the session goes on.
-TROUBLE = (OSError, ValueError, RuntimeError)
+
+T = TypeVar("T")
 
 
 def collect(
@@ -30,9 +38,10 @@ def collect(
     policy: str | Pilot = "coaf",
     *,
     hours: float = 8.0,
-    reward: Reward = GOOD,
+    reward: Reward | str = GOOD,
     seed: int = 0,
     explore: float = EXPLORE,
+    knowledge: Knowledge | None = None,
     watch: OnRow | None = None,
 ) -> Session:
     """Collect for some hours.
@@ -51,11 +60,13 @@ def collect(
     hours
         The time there is.
     reward
-        What a score is worth.
+        What a score is worth, also as the command line has it: "particles/100".
     seed
         Of whatever the pilot draws.
     explore
         The share of what would be skipped that is taken anyway (`Exploring`).
+    knowledge
+        What an earlier session taught (`Session.knowledge`), for COAF to begin with.
     watch
         Called with each row as it is written.
 
@@ -67,6 +78,7 @@ def collect(
     True
     """
     name = policy if isinstance(policy, str) else type(policy).__name__
+    reward = parse_reward(reward) if isinstance(reward, str) else reward
     settings = ev.Settings(
         pilot=name,
         reward=str(reward),
@@ -75,23 +87,27 @@ def collect(
         explore=check_share("explore", explore),
         columns=microscope.feature_names,
         timing=microscope.timing,
+        grids=microscope.grids if isinstance(microscope, Autoloader) else (),
+        knowledge=knowledge,
     )
-    make = _maker(policy, microscope, settings, reward)
-    engine = Engine(make=make, rewards=lambda text: reward)
+    make, rewards = _makers(policy, microscope, settings, reward)
+    engine = Engine(make=make, rewards=rewards)
     session = Session(name, str(reward), float(hours), engine=engine)
     driver = Driver(microscope, engine, Scribe(engine, session, watch))
     driver.start(settings)
     driver.run()
     if isinstance(microscope, Rehearsal):
         session.truth = microscope.worth(reward)
-        others = [other for other in rivals(microscope.feature_names) if other != name]
+        cassette = isinstance(microscope, Autoloader)
+        known = ("coaf", *GRID_RULES) if cassette else rivals(microscope.feature_names)
+        others = [other for other in known if other != name]
         session.others = partial(beside, microscope, others, hours=hours, reward=reward)
     return session
 
 
 def beside(
     microscope: Rehearsal,
-    policies: Sequence[str],
+    pilots: Sequence[str],
     *,
     hours: float,
     reward: Reward = GOOD,
@@ -100,30 +116,38 @@ def beside(
 ) -> list[Session]:
     """A session of each pilot on the same grid, from the start; these do not explore."""
     same: dict[str, Any] = {"hours": hours, "reward": reward, "seed": seed, "watch": watch}
-    return [collect(microscope.again(), name, explore=0.0, **same) for name in policies]
+    return [collect(microscope.again(), name, explore=0.0, **same) for name in pilots]
 
 
-def _maker(
-    policy: str | Pilot, microscope: Microscope, settings: ev.Settings, reward: Reward
-) -> Callable[[ev.Settings], Pilot]:
-    """What makes the pilot, and makes it again as it was in the beginning."""
-    if isinstance(policy, str) and policy != "clairvoyant":
-        check_pilot_name(policy)
-        return lambda now: pilot_for(now, reward)
-    if isinstance(policy, str):
+def _makers(
+    pilot: str | Pilot, microscope: Microscope, settings: ev.Settings, reward: Reward
+) -> tuple[Callable[[ev.Settings], Pilot], RewardFrom]:
+    """What makes the pilot, and makes it again as it was in the beginning; and what is wanted."""
+    if isinstance(pilot, str) and pilot != "clairvoyant":
+        check_pilot_name(pilot)
+        rewards = known_as(reward)
+        return partial(pilot_for, rewards=rewards), rewards
+    if isinstance(pilot, str):
+        if isinstance(microscope, Autoloader):
+            raise ValueError("the clairvoyant plans for one grid, not for a cassette")
         if not isinstance(microscope, Rehearsal):
             raise ValueError(
-                f"the clairvoyant goes by the truth, which a {type(microscope).__name__} does not "
-                "know; a Rehearsal does, as a Simulator is"
+                f"the clairvoyant goes by the truth, which {shown(microscope)} does not know; "
+                "a Rehearsal does, as a Simulator is"
             )
-        policy = clairvoyant(microscope, hours=settings.hours or 0.0, reward=reward)
-    pilots = _first_and_copies(policy)
+        pilot = clairvoyant(microscope, hours=settings.hours or 0.0, reward=reward)
+    again = _first_and_copies(pilot)
 
     def make(now: ev.Settings) -> Pilot:
-        pilot = next(pilots)
-        return Exploring(pilot, now.explore, now.seed) if now.explore else pilot
+        flying = next(again)
+        return Exploring(flying, now.explore, now.seed) if now.explore else flying
 
-    return make
+    def only(text: str) -> Reward:
+        if text != str(reward):
+            raise ValueError(f"this pilot was made for {reward}; another target needs another")
+        return reward
+
+    return make, only
 
 
 def _first_and_copies(pilot: Pilot) -> Iterator[Pilot]:
@@ -132,6 +156,14 @@ def _first_and_copies(pilot: Pilot) -> Iterator[Pilot]:
     yield pilot
     while True:
         yield deepcopy(fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    """What a call of the microscope gave, and how long it took without maintenance."""
+
+    result: T
+    seconds: float = 0.0
 
 
 class Driver:
@@ -159,7 +191,8 @@ class Driver:
 
     def run(self, ahead: Sequence[Survey] = ()) -> None:
         """Show the atlas, and what is known ahead; work to the end, after which nothing waits."""
-        self._tell(ev.AtlasSeen, squares=tuple(self.microscope.squares()))
+        if not isinstance(self.microscope, Autoloader):
+            self._look()
         for survey in ahead:
             self._tell(ev.HolesAdded, survey=survey)
         while not self.over:
@@ -187,64 +220,98 @@ class Driver:
         if self.scribe is not None:
             self.scribe.told(event)
 
+    def _look(self) -> None:
+        """Show the atlas, again if that failed."""
+        seen = self._try("atlas", "", lambda: tuple(self.microscope.squares()))
+        if seen is not None:
+            self._tell_seen("atlas", "", ev.AtlasSeen, squares=seen.result, seconds=seen.seconds)
+
     def _hear(self) -> None:
-        for score in self.microscope.collect():
-            values = {"ctf": score.ctf, "particles": score.particles, **score.more}
+        heard = self._try("scores", "", self.microscope.collect)
+        for score in () if heard is None else heard.result:
             try:
+                values = {"ctf": score.ctf, "particles": score.particles, **score.more}
                 self._tell(ev.ScoreCame, hole=score.hole, shot=score.shot, values=values)
-            except ValueError as error:  # of a hole that nobody knows
+            except (AttributeError, TypeError, ValueError) as error:  # or of an unknown hole
                 if self.scribe is not None:
-                    self.scribe.write("refused", self.time, hole=score.hole, why=str(error))
+                    hole = getattr(score, "hole", "?")
+                    self.scribe.write("refused", self.time, hole=hole, why=str(error))
 
     def _do(self, instruction: Instruction) -> None:
-        name, microscope = str(instruction.name), self.microscope
+        name, told, microscope = str(instruction.name), instruction.id, self.microscope
         match instruction.do:
+            case "load grid":
+                self._load(name)
             case "open square":
                 self._open(name)
             case "go":
                 patch = self.engine.book.patch(name).patch
-                seconds = self._try("move", name, lambda: microscope.move(patch))
-                if seconds is not None:
-                    self._tell(ev.Moved, patch=name, seconds=seconds)
+                moved = self._try("move", name, lambda: microscope.move(patch), told=told)
+                if moved is not None:
+                    self._tell(ev.Moved, patch=name, seconds=moved.seconds, instruction=told)
             case "expose":
                 hole = self.engine.book.the_hole(name)
-                seconds = self._try("exposure", name, lambda: microscope.expose(hole))
-                if seconds is not None:
-                    self._tell(ev.Exposed, hole=name, seconds=seconds)
+                exposed = self._try("exposure", name, lambda: microscope.expose(hole), told=told)
+                if exposed is not None:
+                    self._tell(ev.Exposed, hole=name, seconds=exposed.seconds, instruction=told)
             case "wait":
-                microscope.wait(instruction.seconds)
+                self._try("wait", "", lambda: microscope.wait(instruction.seconds))
+                if self.engine.situation.unseen:
+                    self._look()
+
+    def _load(self, name: str) -> None:
+        if not isinstance(self.microscope, Autoloader):
+            raise TypeError(
+                f"grid {name!r} is to be loaded, which {shown(self.microscope)} cannot do; "
+                "an Autoloader can"
+            )
+        loader = self.microscope
+        loaded = self._try("grid", name, lambda: loader.load(name))
+        if loaded is not None:
+            self._tell(ev.GridLoaded, grid=name, seconds=loaded.seconds)
+            self._look()
 
     def _open(self, name: str) -> None:
-        found: list[Survey] = []
-        seconds = self._try(
-            "square", name, lambda: found.append(whole(self.microscope.survey(name)))
-        )
-        for survey in found:
-            shown = replace(survey, image=None)
-            try:
-                self._tell(ev.SquareOpened, survey=shown, seconds=seconds or 0.0)
-            except ValueError as error:  # it contradicts what is known
-                self._tell(ev.Failed, what="square", name=name, why=str(error))
-            else:
-                if self.scribe is not None:
-                    self.scribe.session.surveys[name] = survey
+        found = self._try("square", name, lambda: whole(self.microscope.survey(name)))
+        if found is None:
+            return
+        shown, seconds = replace(found.result, image=None), found.seconds
+        fine = self._tell_seen("square", name, ev.SquareOpened, survey=shown, seconds=seconds)
+        if fine and self.scribe is not None:
+            self.scribe.session.surveys[name] = found.result
+
+    def _tell_seen(self, what: ev.Attempt, name: str, kind: type[ev.Event], **known: Any) -> bool:
+        """What was seen, or that it cannot be: it may contradict what is known."""
+        try:
+            self._tell(kind, **known)
+        except ValueError as error:
+            self._tell(ev.Failed, what=what, name=name, why=str(error))
+            return False
+        return True
 
     def _try(
-        self, what: Literal["square", "move", "exposure"], name: str, do: Callable[[], object]
-    ) -> float | None:
-        """The seconds it took without maintenance, which is told by itself; None if it failed."""
-        before, kept, trouble = self.microscope.clock, self.microscope.upkeep, None
+        self, what: ev.Attempt, name: str, do: Callable[[], T], *, told: str | None = None
+    ) -> "_Done[T] | None":
+        """Every call of the microscope: what it gave, or None and an event that says why not.
+
+        Whatever it raises: the session of a whole night must not end by one call. `told` is the id
+        of the instruction.
+        """
+        before, kept = self.microscope.clock, self.microscope.upkeep
+        result, trouble = None, None
         try:
-            do()
-        except TROUBLE as error:
+            result = _Done(do())
+        except Exception as error:
             trouble = error
         upkeep = self.microscope.upkeep - kept
         if upkeep > 0.0:
             self._tell(ev.Upkeep, seconds=upkeep)
         seconds = max(self.microscope.clock - before - upkeep, 0.0)
-        if trouble is None:
-            return seconds
+        if result is not None:
+            return replace(result, seconds=seconds)
         beam = "off" if isinstance(trouble, NotExposedError) else "unknown"
         why = str(trouble) or type(trouble).__name__
-        self._tell(ev.Failed, what=what, name=name, beam=beam, why=why, seconds=seconds)
+        self._tell(
+            ev.Failed, what=what, name=name, beam=beam, why=why, seconds=seconds, instruction=told
+        )
         return None

@@ -1,19 +1,20 @@
 """A session as a state machine: events in, instructions out. It has no clock, and no hands."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 from coaf.bandit.state import entry, seal, unseal
 from coaf.cryoem.pilot import Left, Pilot
 from coaf.cryoem.pilots.catalogue import pilot_for
-from coaf.cryoem.reward import parse_reward
+from coaf.cryoem.reward import RewardFrom, parse_reward
 from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.book import Book
 from coaf.cryoem.session.choosing import choose
 from coaf.cryoem.session.guard import Guard
 from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.learning import Learning, Note
-from coaf.cryoem.session.situation import Make, Rewards, Situation
+from coaf.cryoem.session.situation import Make, Situation
 from coaf.cryoem.timing import Timing
 
 
@@ -36,7 +37,7 @@ class Engine:
         Makes a reward from its text; `parse_reward` unless given.
     """
 
-    def __init__(self, *, make: Make | None = None, rewards: Rewards | None = None) -> None:
+    def __init__(self, *, make: Make | None = None, rewards: RewardFrom | None = None) -> None:
         self.situation = Situation(make or pilot_for, rewards or parse_reward)
         self._known: dict[str, ev.Event] = {}  # by id
 
@@ -48,6 +49,10 @@ class Engine:
             if ev.to_json(self._known[event.id]) != ev.to_json(event):
                 raise ValueError(f"event {event.id!r} was told before, and was another")
             return
+        ev.check_readable(event)
+        self._take(event)
+
+    def _take(self, event: ev.Event) -> None:
         self.situation.check(event)
         self.situation.fold(event)
         self._known[event.id] = event
@@ -56,18 +61,19 @@ class Engine:
 
     def next(self, time: float) -> Instruction:
         """What to do now. It is an event like others, and is told already."""
-        self.situation.advance(time)
-        self.learning.passed(self.now)
-        self.learning.refresh()
-        instruction = choose(self.situation)
+        with self._at(time):
+            self.learning.passed(self.now)
+            self.learning.refresh()
+            instruction = choose(self.situation)
         self.tell(ev.Instructed(id=self._id(), time=self.now, instruction=instruction))
         return instruction
 
-    def plan(self, time: float, scope: str | None = None) -> Plan:
+    def plan(self, time: float, scope: str | None = None, *, advice: bool = False) -> Plan:
         """All holes to take of a patch, a square or all that is open, before any score comes.
 
         They are in the order of taking. A plan takes the place of those whose holes it could have
-        had. What is told, planned holes included, is an event.
+        had; while the session is paused, and when it is over, it is empty and takes nobody's. What
+        is told, planned holes included, is an event.
 
         Parameters
         ----------
@@ -75,17 +81,32 @@ class Engine:
             Seconds since the session began.
         scope
             A patch or a square; None for all that is open.
+        advice
+            Whether it is for someone who takes no instructions, a person or another program: its
+            holes are "advised" where others are "planned", and the rest is the same.
         """
-        self.situation.advance(time)
         patches = self._scope(scope)
-        old = [p.id for p in self.plans if {self.book.hole(h).patch for h in p.holes} & patches]
+        with self._at(time):
+            patches = set() if self.paused or self.ended else patches
+            old = [p.id for p in self.plans if {self.book.hole(h).patch for h in p.holes} & patches]
+            self.learning.refresh()
+            ahead = [name for name in self.book.patches if name in patches]
+            steps = tuple(_pretended(self.situation.trial(ahead, without=old)))
         for name in old:
             self.tell(ev.PlanSuperseded(id=self._id(), time=self.now, plan=name))
-        self.learning.refresh()
-        trial = self.situation.trial([name for name in self.book.patches if name in patches])
-        plan = Plan(f"plan {len(self.events)}", scope, tuple(_pretended(trial)))
+        plan = Plan(f"plan {len(self.events)}", scope, steps, advice)
         self.tell(ev.PlanGiven(id=self._id(), time=self.now, plan=plan))
         return plan
+
+    @contextmanager
+    def _at(self, time: float) -> Iterator[None]:
+        """It is so late. If what is asked then fails, what came of that is to be found again."""
+        self.situation.advance(time)
+        try:
+            yield
+        except Exception:
+            self.tell(ev.TimePassed(id=self._id(), time=self.now))
+            raise
 
     def _scope(self, scope: str | None) -> set[str]:
         if scope is None:
@@ -95,7 +116,10 @@ class Engine:
         return set(self.book.square(scope).patches)
 
     def _id(self) -> str:
-        return f"engine {len(self.events)}"
+        name = f"engine {len(self.events)}"
+        while name in self._known:  # others may name events so, too
+            name += "+"
+        return name
 
     # What is known
 
@@ -198,7 +222,8 @@ class Engine:
         quick = snapshot is not None and (snapshot.get("pilot") or snapshot.get("stale"))
         until = entry(snapshot, "events") if snapshot is not None and quick else 0
         for event in told:
-            engine.tell(event)
+            if event.id not in engine._known:  # what was told before can be read
+                engine._take(event)
             if len(engine.events) == 1 and until:
                 engine.learning.deaf = True
             if len(engine.events) == until and snapshot is not None:

@@ -4,19 +4,24 @@ Events are frozen, have an id and a time, and go to JSON and back. Times are sec
 session began, on the clock of whoever reports.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from coaf.bandit.arrays import number
-from coaf.cryoem.grid import Square
+from coaf.cryoem.grid import Square, check_unique
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.session.codec import plain, read
 from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.timing import FAST, Timing
 
 VERSION = 1
+CASSETTE = 12  # grids
+Attempt = Literal["grid", "atlas", "square", "move", "exposure", "scores", "wait"]
 EVENTS: "dict[str, type[Event]]" = {}  # by kind
 
 
@@ -39,12 +44,16 @@ class Settings:
     timing
         What to expect before anything was measured.
     grids
-        Names of the grids of a cassette, in order; none if the one that is there is the only one.
+        Names of the grids of a cassette, twelve at most, in order; none if the one that is there is
+        the only one.
     plan_hours
-        How long the holes of a plan stay planned if nothing is reported of them; None: until the
-        plan is closed.
+        How long the holes of a plan stay planned after anything was last reported of them, or
+        it was given; None: until the plan is closed.
     tries
         How often a hole or a patch is tried that fails before the beam was on.
+    knowledge
+        What an earlier session taught, for a pilot that learns to begin with; for another reward
+        or other columns it says nothing.
     """
 
     pilot: str = "coaf"
@@ -57,12 +66,16 @@ class Settings:
     grids: tuple[str, ...] = ()
     plan_hours: float | None = None
     tries: int = 2
+    knowledge: Knowledge | None = None
 
     def __post_init__(self) -> None:
         for name in ("hours", "plan_hours"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), above=0.0)
         number("tries", self.tries, low=1)
+        if len(self.grids) > CASSETTE:
+            raise ValueError(f"{len(self.grids)} grids; a cassette holds {CASSETTE}")
+        check_unique("grid", self.grids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +119,24 @@ def _shots(what: str, value: int | None) -> int | None:
 
 
 def _numbers(what: str, given: Mapping[str, float | None]) -> dict[str, float | None]:
-    finite = {name: value is not None and isfinite(value) for name, value in given.items()}
-    return {name: value if finite[name] else None for name, value in given.items()}
+    """Where there is no number there is None."""
+    found: dict[str, float | None] = {}
+    for name, value in given.items():
+        if value is not None and not isinstance(value, int | float | np.number):
+            raise ValueError(f"{what}[{name!r}] is {value!r}; it must be a number")
+        found[name] = value if value is not None and isfinite(value) else None
+    return found
+
+
+def _seen(what: str, squares: Iterable[Square]) -> tuple[Square, ...]:
+    """Of a square whose features are no numbers the atlas tells none."""
+    found = []
+    for k, one in enumerate(squares):
+        if not isinstance(one, Square):
+            raise ValueError(f"{what}[{k}] is {one!r}; it must be a Square")
+        fine = all(map(isfinite, one.features))
+        found.append(one if fine else replace(one, features=()))
+    return tuple(found)
 
 
 # What is told is what will be read: JSON has no NaN, and images are not kept.
@@ -121,6 +150,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "values": _numbers,
     "known": _numbers,
     "survey": lambda what, survey: replace(survey, image=None),
+    "squares": _seen,
 }
 
 
@@ -280,7 +310,7 @@ class Instructed(Event, kind="instructed"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanGiven(Event, kind="plan given"):
-    """A client was given this list, verbatim."""
+    """A client was given this list, verbatim, to work through or as advice."""
 
     plan: Plan
 
@@ -302,10 +332,14 @@ class PlanClosed(Event, kind="plan closed"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved(Event, kind="moved"):
-    """The stage is at a patch, and focused; `seconds` without maintenance."""
+    """The stage is at a patch, and focused; `seconds` without maintenance.
+
+    `instruction` is the id of the one that was followed, where one was.
+    """
 
     patch: str
     seconds: float = 0.0
+    instruction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,13 +348,15 @@ class Exposed(Event, kind="exposed"):
 
     `shots` is how many micrographs were taken, None for as many as the hole has. `known` are
     numbers known of the exposure itself, of all its shots: its defocus in µm, or others
-    by the names of `coaf.cryoem.circumstances`.
+    by the names of `coaf.cryoem.circumstances`. `instruction` is the id of the one that was
+    followed, where one was.
     """
 
     hole: str
     seconds: float = 0.0
     shots: int | None = None
     known: Mapping[str, float | None] = field(default_factory=dict)
+    instruction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,19 +366,23 @@ class Failed(Event, kind="failed"):
     Attributes
     ----------
     what, name
-        "grid", "square", "move" or "exposure", and of which grid, square, patch or hole.
+        "grid", "square", "move" or "exposure", and of which grid, square, patch or hole; "atlas",
+        "scores" (to ask for them) or "wait".
     beam
         Of an exposure: "off" if it failed before the beam was on, "unknown" if it may have
         happened.
     why
         What the instrument said.
+    instruction
+        The id of the instruction that could not be followed: told again it counts once.
     """
 
-    what: Literal["grid", "square", "move", "exposure"]
-    name: str
+    what: Attempt
+    name: str = ""
     beam: Literal["off", "unknown"] = "unknown"
     why: str = ""
     seconds: float = 0.0
+    instruction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,13 +439,18 @@ class ScoreLost(Event, kind="lost"):
 # JSON
 
 
+def check_readable(event: Event) -> None:
+    """Refuse an event that could not be read back from JSON, by the entry that is wrong."""
+    from_json(to_json(event))
+
+
 def to_json(event: Event) -> dict[str, Any]:
     """An event as JSON, which `from_json` reads.
 
     Examples
     --------
-    >>> to_json(Moved(id="e7", time=12.5, patch="p1", seconds=50.0))
-    {'event': 'moved', 'version': 1, 'id': 'e7', 'time': 12.5, 'patch': 'p1', 'seconds': 50.0}
+    >>> to_json(ScoreLost(id="e7", time=12.5, hole="h1"))
+    {'event': 'lost', 'version': 1, 'id': 'e7', 'time': 12.5, 'hole': 'h1', 'shot': 0}
     """
     return {"event": event.kind, "version": VERSION, **plain(event)}
 

@@ -13,13 +13,12 @@ from math import log
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-from coaf.cryoem.session.yardstick import FLAT, HIGH, LOW, Yardstick, student
+from coaf.cryoem.session.yardstick import FLAT, HIGH, LOW, STRAY, Yardstick, student
 
 _ABOVE = 0.6  # a fault is at least so far above what is usual, in logarithms
 _LEVELS = 8
 _SPREADS = np.repeat([0.15, 0.35], _LEVELS)
 _KINDS = len(_SPREADS) + 1  # the last: fits just fail
-_STRAY = 0.01  # share of values with a fault that have no reason
 _FAILS, _FAILS_ALL = (
     0.05,
     0.9,
@@ -30,7 +29,7 @@ _CALM = 5.0  # with more evidence nothing is learned
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """A fault as it showed itself: levels that it may have, and the logarithm of their shares."""
 
     levels: FloatArray
@@ -101,12 +100,12 @@ class Evidence:
         self.since = before[-1] + 1 if before else 0
         self._best = sums[len(known) - 1 - at]
 
-    def kind(self) -> Kind:
+    def kind(self) -> FaultKind:
         """What is known of the fault that there is."""
         logs = self._best - self._best.max()
-        return Kind(self._levels, logs - log(float(np.exp(logs).sum())))
+        return FaultKind(self._levels, logs - log(float(np.exp(logs).sum())))
 
-    def good(self, square: str, patch: str, value: float | None, kind: Kind) -> float:
+    def good(self, square: str, patch: str, value: float | None, kind: FaultKind) -> float:
         """How much a score speaks for the ice again, rather than for a fault of this kind."""
         value = None if value is None else min(max(value, LOW), HIGH)
         fault = log(float(np.exp(_of_fault(value, kind.levels) + kind.shares).sum()))
@@ -124,6 +123,6 @@ def _of_fault(value: float | None, levels: FloatArray) -> FloatArray:
         logs[:-1], logs[-1] = log(_FAILS), log(_FAILS_ALL)
     else:
         near = student((value - levels) / _SPREADS, 4.0) / _SPREADS
-        logs[:-1] = np.log((1.0 - _FAILS) * ((1.0 - _STRAY) * near + _STRAY * FLAT))
+        logs[:-1] = np.log((1.0 - _FAILS) * ((1.0 - STRAY) * near + STRAY * FLAT))
         logs[-1] = log((1.0 - _FAILS_ALL) * FLAT)
     return logs

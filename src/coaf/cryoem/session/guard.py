@@ -6,7 +6,7 @@ ice can explain; `Decline` for those that come slowly; `Silence` for scores that
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, log
 from statistics import median
 from typing import Any, Literal
@@ -16,20 +16,25 @@ import numpy as np
 from coaf.bandit.arrays import number
 from coaf.cryoem.reward import NO_FIT
 from coaf.cryoem.session.decline import Decline, Fall
-from coaf.cryoem.session.evidence import Evidence
-from coaf.cryoem.session.evidence import Kind as FaultKind
+from coaf.cryoem.session.evidence import Evidence, FaultKind
 from coaf.cryoem.session.silence import Silence
 from coaf.cryoem.session.yardstick import USUAL
 
 SUSPECT, ALARM = 5.5, 14.0  # logarithms of likelihood ratios
 _EXPLAINED = 3.0  # with less a suspicion is over
-_DECLINES = 18.0
+_DECLINES, _CHECKED = 17.5, 9.0  # unchecked, and with the scores of a check
+_MAYBE, _NOT = 5.0, 3.0  # of a decline: it is suspected, and it is not any more
+_AGAIN = 900.0  # seconds from one check of what is suspected to the next
+_EVERY = 300.0  # seconds from one look for a decline to the next
 _BACK, _ONE = log(1000.0), 2.5  # what ends a fault, and what one score may say for that
 _CHECKS = 2  # shots of a check
 _UNITS = 20  # scores after which a value whose unit nobody knows has one
 _WORSE_UP = ("motion", "drift")  # values of which more is worse, in units that differ
+_COUNT = "particles"  # less is worse; it depends on more than the instrument, and a fit says more
 
 Kind = Literal["fault", "decline", "silent", "suspicion"]
+Cause = Literal["fault", "decline"]
+_CAUSES: tuple[Cause, ...] = ("fault", "decline")  # of suspicions, the more urgent first
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,8 @@ class Alarm:
     message
         For a person.
     check
-        Of a suspicion: patches known to be good, best first. Bad scores there are a fault.
+        Of a suspicion: patches known to be good, best first. Scores that are bad there, or worse
+        than they were, are the instrument's.
     """
 
     kind: Kind
@@ -66,12 +72,24 @@ class Alarm:
 
 
 @dataclass(slots=True)
-class _Shot:
+class _Seen:
     number: int
     time: float
     square: str
     patch: str
     values: Mapping[str, float | None] | None = None
+    compares: bool = False  # it was taken to see whether fits decline
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """A suspicion that lasts, by its place among all; and the check that would end it."""
+
+    at: int
+    check: tuple[str, ...]
+    since: float
+    shots: int = 0  # of the check, so far
+    heard: list[tuple[float, float]] = field(default_factory=list)  # their fits, and when taken
 
 
 class _Measure:
@@ -84,7 +102,7 @@ class _Measure:
 
     def read(self, values: Mapping[str, float | None]) -> tuple[bool, float | None]:
         """Whether there is a value, and its logarithm; None for a fit that failed."""
-        if self.name not in values:
+        if self.name not in values or (self.name == _COUNT and "ctf" in values):
             return False, None
         value = values[self.name]
         if self.name == "ctf":
@@ -94,11 +112,13 @@ class _Measure:
             return True, None if failed or value is None else log(value)
         if value is None or not isfinite(value) or value < 0.0:
             return False, None
+        if self.name == _COUNT and value == 0.0:
+            return len(self._first) == _UNITS, None  # nothing is there, as where a fit failed
         if len(self._first) < _UNITS:
             self._first.append(value)
             return False, None
-        unit = max(median(self._first), 1e-9)
-        return True, USUAL + log(max(value / unit, 1e-3))
+        far = log(max(value / max(median(self._first), 1e-9), 1e-3))
+        return True, USUAL + (-far if self.name == _COUNT else far)
 
 
 class Guard:
@@ -130,14 +150,15 @@ class Guard:
         self._raised: list[Alarm] = []
         self._silent: list[Alarm] = []
         self._silence, self._listen = Silence(), listen
-        self._shots: dict[str, _Shot] = {}
-        self._order: list[_Shot] = []  # as scores came
-        self._measures = {name: _Measure(name) for name in ("ctf", *_WORSE_UP)}
+        self._shots: dict[str, _Seen] = {}
+        self._order: list[_Seen] = []  # as scores came
+        self._measures = {name: _Measure(name) for name in ("ctf", *_WORSE_UP, _COUNT)}
         self._decline = Decline()
         self._fall: Fall | None = None
         self._kind: tuple[str, FaultKind] | None = None  # of the fault that lasts
         self._good: dict[int, float] = {}  # by shot of that fault: what speaks for the ice
-        self._checked = 0  # shots of the check
+        self._doubts: dict[Cause, _Doubt] = {}
+        self._looked = -inf  # when, for a decline
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -151,15 +172,28 @@ class Guard:
 
     @property
     def suspicion(self) -> Alarm | None:
-        """What may be a fault or a bad place."""
-        last = self.suspicions[-1] if self.suspicions else None
-        return last if last is not None and last.until is None else None
+        """What may be a fault, or a decline, or bad places; the fault if both."""
+        lasting = [self._doubts[cause].at for cause in _CAUSES if cause in self._doubts]
+        return self.suspicions[lasting[0]] if lasting else None
 
     @property
     def check(self) -> tuple[str, ...]:
-        """Patches known to be good, of which a shot or two would tell a fault from a bad place."""
-        suspicion = self.suspicion
-        return suspicion.check if suspicion is not None and self._checked < _CHECKS else ()
+        """Patches known to be good, of which a shot or two would tell what the reason is."""
+        doubt = self._to_check
+        return () if doubt is None else doubt.check
+
+    @property
+    def _to_check(self) -> _Doubt | None:
+        if self.fault is not None:
+            return None
+        lasting = (self._doubts[cause] for cause in _CAUSES if cause in self._doubts)
+        return next((doubt for doubt in lasting if doubt.shots < _CHECKS), None)
+
+    def sound(self, patch: str) -> bool:
+        """Whether a patch is known to be good, or not known well enough."""
+        yardstick = self._measures["ctf"].evidence.yardstick
+        level = yardstick.level(patch)
+        return level is None or level < yardstick.usual
 
     def quarantined(self, shot: str) -> bool:
         """Whether a shot was taken during a fault, so that its score says nothing of the ice."""
@@ -172,10 +206,13 @@ class Guard:
         """A shot was taken; the alarms that begin with it."""
         if shot in self._shots:
             raise ValueError(f"shot {shot!r} was exposed already")
-        known = _Shot(len(self._shots), number("time", time), square, patch)
+        known = _Seen(len(self._shots), number("time", time), square, patch)
         self._shots[shot] = known
         self._silence.exposed(known.time)
-        self._checked += patch in self.check
+        doubt = self._to_check
+        if doubt is not None and patch in doubt.check:
+            doubt.shots += 1
+            known.compares = doubt is self._doubts.get("decline")
         return self.passed(known.time)
 
     def passed(self, time: float) -> tuple[Alarm, ...]:
@@ -200,6 +237,10 @@ class Guard:
             raise ValueError(f"shot {shot!r} was scored already")
         self._silence.scored(known.number, number("time", time))
         return (*self._heard(), *self._measured(known, values))
+
+    def lost(self, shot: str) -> None:
+        """The score of a shot will never come: silence about it says nothing."""
+        self._silence.lost(self._find(shot).number)
 
     def acknowledge(self) -> tuple[Alarm, ...]:
         """Someone has seen to the instrument: a fault that lasts is over from the next shot on."""
@@ -226,35 +267,31 @@ class Guard:
 
     # Faults
 
-    def _measured(self, known: _Shot, values: Mapping[str, float | None]) -> list[Alarm]:
+    def _measured(self, known: _Seen, values: Mapping[str, float | None]) -> list[Alarm]:
         known.values = values
         self._order.append(known)
         fault = self.fault
         if fault is not None and known.number >= fault.since:
             return self._recovering(known, fault)
         changed: list[Alarm] = []
-        for measure in self._measures.values():
-            there, value = measure.read(values)
-            if there:
-                measure.evidence.tell(known.number, known.square, known.patch, value)
+        self._teach(known)
         if fault is None:
-            changed += self._doubt()
+            changed += self._doubt(known.time)
         if self.fault is None:
             changed += self._declining(known)
         return changed
 
-    def _doubt(self) -> list[Alarm]:
+    def _doubt(self, time: float) -> list[Alarm]:
         """A fault, a suspicion, or the end of one."""
         measure = max(self._measures.values(), key=lambda one: one.evidence.ratio)
-        evidence, suspicion = measure.evidence, self.suspicion
+        evidence, suspected = measure.evidence, "fault" in self._doubts
         if evidence.ratio >= ALARM and self._elsewhere(evidence.since):
-            if suspicion is not None:
-                self._explain("It was a fault.")
+            self._explain("fault", "It was a fault.")
             return [self._begin_fault(measure)]
-        if suspicion is None and evidence.ratio >= SUSPECT:
-            return [self._suspect(measure)]
-        if suspicion is not None and evidence.ratio < _EXPLAINED:
-            return [self._explain("Good scores have come since: it was the place.")]
+        if not suspected and evidence.ratio >= SUSPECT:
+            return [self._suspect_fault(measure, time)]
+        if suspected and evidence.ratio < _EXPLAINED:
+            return self._explain("fault", "Good scores have come since: it was the place.")
         return []
 
     def _elsewhere(self, since: int) -> bool:
@@ -263,8 +300,8 @@ class Guard:
         known = {shot.square for shot in self._order if shot.number < since}
         return len(squares) > 1 or bool(squares & known)
 
-    def _suspect(self, measure: _Measure) -> Alarm:
-        evidence, self._checked = measure.evidence, 0
+    def _suspect_fault(self, measure: _Measure, time: float) -> Alarm:
+        evidence = measure.evidence
         doubted = {s.patch for s in self._order if s.number >= evidence.since}
         levels = {p: evidence.yardstick.level(p) for p in evidence.yardstick.patches}
         good = sorted(
@@ -273,16 +310,32 @@ class Guard:
             if level is not None and level < evidence.yardstick.usual and patch not in doubted
         )
         text = f"Scores since shot {evidence.since} are bad: a bad place, or a fault."
-        if good:
-            text += f" A shot or two of {good[0][1]}, known to be good, would tell."
         check = tuple(patch for _, patch in good)
-        found = Alarm("suspicion", evidence.since, None, evidence.ratio, text, check)
-        self.suspicions.append(found)
-        return found
+        return self._suspect("fault", text, check, evidence.since, evidence.ratio, time)
 
-    def _explain(self, text: str) -> Alarm:
-        self.suspicions[-1] = replace(self.suspicions[-1], until=len(self._shots), message=text)
+    def _suspect(
+        self,
+        cause: Cause,
+        text: str,
+        check: tuple[str, ...],
+        since: int,
+        ratio: float,
+        time: float,
+    ) -> Alarm:
+        if check:
+            text += f" A shot or two of {check[0]}, known to be good, would tell."
+        self._doubts[cause] = _Doubt(len(self.suspicions), check, time)
+        self.suspicions.append(Alarm("suspicion", since, None, ratio, text, check))
         return self.suspicions[-1]
+
+    def _explain(self, cause: Cause, text: str) -> list[Alarm]:
+        """The end of a suspicion, if there is one."""
+        doubt = self._doubts.pop(cause, None)
+        if doubt is None:
+            return []
+        found = replace(self.suspicions[doubt.at], until=len(self._shots), message=text)
+        self.suspicions[doubt.at] = found
+        return [found]
 
     def _begin_fault(self, measure: _Measure) -> Alarm:
         evidence = measure.evidence
@@ -309,16 +362,18 @@ class Guard:
             if not self._covered(shot):
                 self._teach(shot)
 
-    def _covered(self, shot: _Shot) -> bool:
+    def _covered(self, shot: _Seen) -> bool:
         return any(alarm.kind == "fault" and alarm.covers(shot.number) for alarm in self._raised)
 
-    def _teach(self, shot: _Shot) -> None:
+    def _teach(self, shot: _Seen) -> None:
+        if shot.compares:
+            return  # of holes that were left, perhaps as they are bad: no evidence of a fault
         for measure in self._measures.values():
             there, value = measure.read(shot.values or {})
             if there:
                 measure.evidence.tell(shot.number, shot.square, shot.patch, value)
 
-    def _recovering(self, known: _Shot, fault: Alarm) -> list[Alarm]:
+    def _recovering(self, known: _Seen, fault: Alarm) -> list[Alarm]:
         """A score of during the fault: is it over?"""
         assert self._kind is not None
         name, kind = self._kind
@@ -351,20 +406,47 @@ class Guard:
 
     # Decline
 
-    def _declining(self, known: _Shot) -> list[Alarm]:
+    def _declining(self, known: _Seen) -> list[Alarm]:
         there, value = self._measures["ctf"].read(known.values or {})
         if not there or value is None:
             return []
-        look = self._decline.tell(known.number, known.time, known.square, float(np.exp(value)))
-        if not look:
+        self._decline.tell(
+            known.number,
+            time=known.time,
+            square=known.square,
+            patch=known.patch,
+            fit=float(np.exp(value)),
+            left=known.compares,
+        )
+        doubt = self._doubts.get("decline")
+        if doubt is not None and known.compares:
+            doubt.heard.append((known.time, float(np.exp(value))))
+        elif known.time < self._looked + _EVERY:
             return []
+        self._looked = max(known.time, self._looked)
         if self._fall is not None:
             until = self._decline.over(self._fall)
             return [] if until is None else [self._end_decline(until)]
-        now = max(shot.time for shot in self._order[-50:])
-        fall = self._decline.look(now)
-        if fall is None or fall.ratio < _DECLINES:
+        fall = self._decline.look(self._looked)
+        if fall is None:
             return []
+        heard = [] if doubt is None else doubt.heard
+        checked = len(heard) >= _CHECKS and any(fall.explains(*one) for one in heard)
+        if fall.ratio >= (_CHECKED if checked else _DECLINES):
+            self._explain("decline", "It was a decline.")
+            return [self._begin_decline(fall)]
+        if doubt is not None and fall.ratio < _NOT:
+            return self._explain("decline", "Fits are as good as they were where they were good.")
+        if doubt is None and fall.ratio >= _MAYBE:
+            text = f"The best fits may have become worse since shot {fall.since}."
+            check = self._decline.references(fall)
+            return [self._suspect("decline", text, check, fall.since, fall.ratio, self._looked)]
+        if doubt is not None and self._looked >= doubt.since + _AGAIN:
+            check = self._decline.references(fall)
+            self._doubts["decline"] = replace(doubt, check=check, since=self._looked, shots=0)
+        return []
+
+    def _begin_decline(self, fall: Fall) -> Alarm:
         self._fall = fall
         text = (
             f"The best fits, which were at {fall.pile.place:.1f} Å, have become worse by about "
@@ -372,7 +454,7 @@ class Guard:
             "and beam."
         )
         self._raised.append(Alarm("decline", fall.since, None, fall.ratio, text))
-        return [self._raised[-1]]
+        return self._raised[-1]
 
     def _end_decline(self, until: int) -> Alarm:
         at = next(i for i, a in enumerate(self._raised) if a.kind == "decline" and a.until is None)
@@ -384,7 +466,7 @@ class Guard:
 
     # The rest
 
-    def _find(self, shot: str) -> _Shot:
+    def _find(self, shot: str) -> _Seen:
         if shot not in self._shots:
             raise ValueError(f"shot {shot!r} was never exposed")
         return self._shots[shot]

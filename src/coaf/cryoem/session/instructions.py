@@ -25,9 +25,10 @@ class Instruction:
     why
         A sentence a person can disagree with.
     estimate
-        The reward expected of it, where there is one.
+        The reward expected of it, where there is one; of leaving a patch, of the best hole left.
     rate
-        What a second was worth (reward per second); 0 for pilots that do not know.
+        What a second was worth (reward per second), by what the pilot said last; 0 for pilots that
+        do not know.
     propensity
         The probability with which it was chosen: 1 but where the choice was random.
     seconds
@@ -36,6 +37,10 @@ class Instruction:
         What estimates and rate are counted in, as `parse_reward` reads it.
     estimates
         Of a patch gone to or left: what is expected of each hole in play there.
+    unfinished
+        Of a patch left: whether that is for something else, and work goes on there.
+    check
+        Of a patch gone to: whether that is to compare scores that are suspect.
     """
 
     id: str
@@ -49,6 +54,8 @@ class Instruction:
     reward: str = ""
     estimates: Mapping[str, float] = field(default_factory=dict)
     level: Level | None = None
+    unfinished: bool = False
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +70,14 @@ class Plan:
         The patch or square that it is for; None for all that is open.
     steps
         Going to patches, exposing and leaving, as they would be instructed one by one.
+    advice
+        Whether it is for someone who takes no instructions, and may follow it or not.
     """
 
     id: str
     scope: str | None
     steps: tuple[Instruction, ...]
+    advice: bool = False
 
     @property
     def holes(self) -> tuple[str, ...]:

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coaf.bandit.state import entry
 from coaf.cryoem.circumstances import circumstances_of
 from coaf.cryoem.grid import Square
 from coaf.cryoem.microscope import Score, Survey
-from coaf.cryoem.pilot import Left, Open, Pilot, Scored
+from coaf.cryoem.pilot import Left, Open, Pilot, Scored, in_any_order
 from coaf.cryoem.reward import Reward
 from coaf.cryoem.session.guard import Alarm, Guard
 from coaf.cryoem.timing import Timing
 
-Shot = tuple[str, int]  # a hole, and which of its shots
+ShotKey = tuple[str, int]  # a hole, and which of its shots
 Fact = Callable[[Pilot], None]
 
 
@@ -45,7 +45,7 @@ class _Taken:
 class _Came:
     """Scores of a shot are in `values`, at the latest as they are now."""
 
-    shot: Shot
+    shot: ShotKey
     time: float
 
 
@@ -56,10 +56,11 @@ class _Acknowledged:
 class Learning:
     """Tells pilot and guard what happens, in order, and remembers it.
 
-    What was taken during a fault of the instrument is not told to the pilot. When a score is
-    corrected, when scores are worth something else, or when a fault is seen or was none, a new
-    pilot is told everything again (`refresh`), so that it knows what one would know who was told
-    the truth from the start.
+    Scores are told to the pilot together, before it is asked or told anything else: what is learned
+    at once is learned many times as quickly as one by one. What was taken during a fault of the
+    instrument is not told to it. When a score is corrected, when scores are worth something else,
+    or when a fault is seen or was none, a new pilot is told everything again (`refresh`), so that
+    it knows what one would know who was told the truth from the start.
 
     Parameters
     ----------
@@ -73,30 +74,39 @@ class Learning:
         self.pilot, self.guard = make(), Guard()
         self.reward = reward
         self.stale = False  # the pilot must be told everything again
+        self._misled = False  # so must the guard
         self.deaf = False  # the pilot is told no scores for now
-        self.values: dict[Shot, Mapping[str, float | None]] = {}
+        self.values: dict[ShotKey, Mapping[str, float | None]] = {}
+        self.lost: set[ShotKey] = set()  # whose score will never come
         self.notes: list[Note] = []
         self._make = make
         self._story: list[Fact | _Taken | _Came | _Acknowledged] = []
+        self._visit = 0  # where in the story the last one began
         self._taken: dict[str, _Taken] = {}
+        self._waiting: list[_Came] = []  # scores that the pilot was not told yet
 
     # Facts
 
     def saw(self, squares: Sequence[Square]) -> None:
         self._fact(lambda pilot: pilot.saw(squares))
 
+    def loaded(self, grid: str) -> None:
+        self._fact(lambda pilot: pilot.loaded(grid))
+
     def opened(self, survey: Survey, timing: Timing) -> None:
         self._fact(lambda pilot: pilot.opened(survey, timing))
 
     def moved(self, here: Open, left: Left, rate: float | None) -> None:
+        self._visit = len(self._story)
         self._fact(lambda pilot: pilot.moved(here, left, rate))
 
     def done(self, here: Open, left: Left) -> None:
         self._fact(lambda pilot: pilot.done(here, left))
 
     def _fact(self, fact: Fact) -> None:
+        self._tell_scores()
         self._story.append(fact)
-        if not self.stale:
+        if self.deaf or not self.stale:
             fact(self.pilot)
 
     def exposed(
@@ -113,8 +123,18 @@ class Learning:
         taken = self._taken[hole] = _Taken(hole, time, square, patch, shots, known)
         self._story.append(taken)
         self._watch(taken, time)
-        if not self.stale:
+        if self.deaf or not self.stale:
             self.pilot.exposed(hole)
+
+    def reported(
+        self, hole: str, time: float, *, shots: int, known: Mapping[str, float | None]
+    ) -> None:
+        """What was taken for granted of an exposure is known now."""
+        was = self._taken[hole]
+        now = replace(was, time=time, shots=shots, known=known)
+        if now != was:
+            self._taken[hole] = self._story[self._story.index(was)] = now
+            self.stale = self._misled = True
 
     # Scores
 
@@ -124,25 +144,45 @@ class Learning:
 
     @property
     def missing(self) -> int:
-        """How many shots have no score."""
-        return sum(taken.shots for taken in self._taken.values()) - len(self.values)
+        """How many shots have no score yet, and are not known to be lost."""
+        settled = len(self.values) + len(self.lost)
+        return sum(taken.shots for taken in self._taken.values()) - settled
 
-    def scored(self, shot: Shot, values: Mapping[str, float | None], time: float) -> None:
+    def scored(self, shot: ShotKey, values: Mapping[str, float | None], time: float) -> None:
         """What was measured of a shot arrived."""
         self.values[shot] = values
+        self.lost.discard(shot)
         came = _Came(shot, time)
         self._story.append(came)
+        self._waiting.append(came)
         self._watch(came, time)
-        if self.stale or self.deaf:
-            return
-        reward = self.worth(shot)
-        if reward is not None and not self.guard.quarantined(_name(shot)):
-            self.pilot.scored([self._told(came, reward)])
 
-    def corrected(self, shot: Shot, values: Mapping[str, float | None]) -> None:
+    def _tell_scores(self) -> None:
+        """Tell the pilot of the scores that came since it was last told of any."""
+        came, self._waiting = self._waiting, []
+        if came and not self.stale and not self.deaf:
+            told = self._learnable(came)
+            if told:
+                self.pilot.scored(told)
+
+    def _learnable(self, came: Iterable[_Came]) -> list[Scored]:
+        """What a pilot is told of scores: nothing of those that have no value, or were spoilt."""
+        found = []
+        for one in came:
+            reward = self.worth(one.shot)
+            if reward is not None and not self.guard.quarantined(_name(one.shot)):
+                found.append(self._told(one, reward))
+        return found
+
+    def never(self, shot: ShotKey) -> None:
+        """The score of a shot will never come; if it does all the same, it counts."""
+        self.lost.add(shot)
+        self.guard.lost(_name(shot))
+
+    def corrected(self, shot: ShotKey, values: Mapping[str, float | None]) -> None:
         """What was measured of a shot was something else."""
         self.values[shot] = values
-        self.stale = True
+        self.stale = self._misled = True
 
     def acknowledged(self, time: float) -> None:
         """A person has seen to the instrument: the fault is over."""
@@ -153,22 +193,25 @@ class Learning:
     def aim(self, make: Callable[[], Pilot], reward: Reward) -> None:
         """Scores are worth something else, from the start."""
         self._make, self.reward, self.stale = make, reward, True
+        if self.deaf:
+            self.pilot = make()
+            self._tell_all(self.pilot)
 
-    def worth(self, shot: Shot) -> float | None:
+    def worth(self, shot: ShotKey) -> float | None:
         """The reward of a shot; None where there is none, or nothing to learn from it."""
         try:
             return self.reward(self.score(shot))
         except ValueError:
             return None
 
-    def score(self, shot: Shot) -> Score:
+    def score(self, shot: ShotKey) -> Score:
         """What was measured of a shot, and is known of it."""
         known, exposed_at = self._known(shot), self._taken[shot[0]].time
         ctf, particles = known.pop("ctf", None), known.pop("particles", None)
         more = {name: value for name, value in known.items() if value is not None}
         return Score(*shot, ctf, particles, exposed_at, exposed_at, more)
 
-    def _known(self, shot: Shot) -> dict[str, float | None]:
+    def _known(self, shot: ShotKey) -> dict[str, float | None]:
         """Of a shot: what was known of the exposure, unless its score says otherwise."""
         return {**self._taken[shot[0]].known, **self.values[shot]}
 
@@ -219,53 +262,72 @@ class Learning:
     # Telling again
 
     def refresh(self) -> None:
-        """Tell everything again if something was not as it was told."""
+        """Let the pilot know all that is known; all again if something was not as it was told."""
         if self.stale:
             self._retell()
+        self._tell_scores()
 
     def _retell(self) -> None:
-        """Tell a new guard and a new pilot everything, with scores as they are known now."""
-        guard = Guard()
-        for one in self._story:
-            if not callable(one):
-                list(self._seen(guard, one))
-        guard.hear_as(self.guard)
-        self.guard = guard
-        self.pilot, self.stale = self._make(), False
-        waiting: list[Scored] = []
-        for one in self._story:
+        """Tell a new pilot everything, with scores as they are known now.
+
+        A new guard is told first, if those that the guard was told were others.
+        """
+        if self._misled:
+            guard = Guard()
+            for one in self._story:
+                if not callable(one):
+                    list(self._seen(guard, one))
+            guard.hear_as(self.guard)
+            self.guard, self._misled = guard, False
+        self.stale, self._waiting = False, []
+        if not self.deaf:  # else it was told all but scores, stale or not
+            self.pilot = self._make()
+            self._tell_all(self.pilot)
+
+    def _tell_all(self, pilot: Pilot) -> None:
+        """Tell a new pilot the whole story; a deaf one without scores."""
+        patient = in_any_order(pilot)
+        waiting: list[_Came] = []
+
+        def tell() -> None:
+            nonlocal waiting
+            came, waiting = waiting, []
+            if told := [] if self.deaf else self._learnable(came):
+                pilot.scored(told)
+
+        for k, one in enumerate(self._story):
             if isinstance(one, _Taken):
-                self.pilot.exposed(one.hole)
+                pilot.exposed(one.hole)
             elif isinstance(one, _Came):
-                reward = None if self.deaf else self.worth(one.shot)
-                if reward is not None and not self.guard.quarantined(_name(one.shot)):
-                    waiting.append(self._told(one, reward))
+                waiting.append(one)
             elif callable(one):
-                # What is learned at once is learned quicker than one by one.
-                if waiting:
-                    self.pilot.scored(waiting)
-                    waiting = []
-                one(self.pilot)
-        if waiting:
-            self.pilot.scored(waiting)
+                if not (patient and k < self._visit):
+                    tell()
+                one(pilot)
+        tell()
 
     def trial(self) -> "Learning":
         """A copy for pretending: its pilot learns what is told, and its guard raises no alarm."""
         trial = copy(self)
         trial.pilot, trial.guard = deepcopy(self.pilot), Guard(listen=False)
-        trial._story, trial._taken, trial.notes = [], {}, []
+        trial._story, trial._visit, trial._taken, trial.notes, trial._waiting = [], 0, {}, [], []
         return trial
 
     def snapshot(self) -> dict[str, Any]:
         """What makes it quick to be here again: `restore`."""
-        return {"stale": self.stale, "pilot": None if self.stale else self.pilot.state()}
+        waiting = [list(came.shot) for came in self._waiting]
+        known = None if self.stale else self.pilot.state()
+        return {"stale": self.stale, "pilot": known, "waiting": waiting}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Be where `snapshot` was taken, after the same was told to a deaf one."""
         self.deaf, self.stale = False, bool(entry(saved, "stale"))
+        waiting = {tuple(shot) for shot in saved.get("waiting", [])}  # not in earlier releases
+        came = (one for one in self._story if isinstance(one, _Came))
+        self._waiting = [one for one in came if one.shot in waiting]
         if not self.stale:
             self.pilot.restore(entry(saved, "pilot"))
 
 
-def _name(shot: Shot) -> str:
+def _name(shot: ShotKey) -> str:
     return f"{shot[0]} shot {shot[1]}"

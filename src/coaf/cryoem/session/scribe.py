@@ -7,6 +7,7 @@ from coaf.cryoem.session import events as ev
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.instructions import Instruction
 from coaf.cryoem.session.session import Row, Session, row_of
+from coaf.cryoem.session.situation import FAILING
 
 OnRow = Callable[[Row], None]
 
@@ -75,6 +76,8 @@ class Scribe:
                 self.write(what, event.time, **_reasons(told), **more)
         elif told.do == "leave":
             self.write("pass", event.time, square=told.name, **_reasons(told))
+        elif told.do == "alarm" and told.why == FAILING:  # what the guard says is noted already
+            self.write("call", event.time, why=told.why)
 
     def _opened(self, event: ev.SquareOpened) -> None:
         survey = event.survey

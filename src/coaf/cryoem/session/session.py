@@ -8,6 +8,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 from coaf.cryoem.microscope import Survey
+from coaf.cryoem.pilots.knowledge import Knowledge
 from coaf.cryoem.session.engine import Engine
 from coaf.cryoem.session.guard import Alarm
 from coaf.cryoem.timing import HOUR
@@ -19,8 +20,8 @@ class Row(TypedDict):
     Events are "open" (a square), "pass" (the rest of a square), "skip" (a patch, not entered),
     "expose" (a hole), "leave" (a patch, with holes left behind), "failed" (something that did not
     work), "score", "refused" (a score that cannot be one), "held back" (a score taken during a
-    fault, not learned), "suspicion", "alarm", "all clear", "upkeep" and "end". `clock` is when it
-    was over; `seconds` is how long it took.
+    fault, not learned), "suspicion", "alarm", "all clear", "call" (of a person, as nothing works),
+    "upkeep" and "end". `clock` is when it was over; `seconds` is how long it took.
     """
 
     clock: float
@@ -61,7 +62,7 @@ class Session:
     engine
         What it was told, and would do next; None where it was not kept.
     others
-        Plays the other policies on the same grid; None where there is no grid to play again.
+        Plays the other pilots on the same grid; None where there is no grid to play again.
     """
 
     policy: str
@@ -130,11 +131,16 @@ class Session:
             "held_back": len(self._events("held back")),
             "refused": len(self._events("refused")),
             "failed": len(self._events("failed")),
-            "alarms": len(self.alarms),
+            "alarms": len(self.alarms) + len(self._events("call")),
         }
 
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """What it taught that may hold on another grid; None if nothing."""
+        return None if self.engine is None else self.engine.pilot.knowledge()
+
     def table(self) -> list[dict[str, Any]]:
-        """Beside the other policies on the same grid, counted by the truth.
+        """Beside the other pilots on the same grid, counted by the truth.
 
         Raises
         ------
@@ -142,11 +148,11 @@ class Session:
             If there is no grid to play again: a real microscope collects once.
         """
         if self.others is None:
-            raise ValueError("only a session on a simulator can be played again by other policies")
+            raise ValueError("only a session on a simulator can be played again by other pilots")
         return [session.line() for session in (self, *self.others())]
 
     def line(self) -> dict[str, Any]:
-        """Its row in a table of policies."""
+        """Its row in a table of pilots."""
         row = self.summary()
         good = row["good"] if row["true_good"] is None else row["true_good"]
         return {

@@ -24,6 +24,7 @@ class Silence:
 
     def __init__(self) -> None:
         self._exposed: list[float] = []  # when each shot was
+        self._lost: set[int] = set()  # shots whose score will never come
         self._delays: list[float] = []
         self._heard = 0  # all shots before have a score, or are older than one that has
         self._last = 0.0  # when a score came
@@ -43,11 +44,15 @@ class Silence:
         self._heard = max(self._heard, number + 1)
         self._last = max(self._last, time)
 
+    def lost(self, number: int) -> None:
+        self._lost.add(number)
+
     def quiet(self, time: float) -> Quiet | None:
         """Whether nothing was heard for too long."""
         due = time - self.patience
-        overdue = sum(exposed <= due for exposed in self._exposed[self._heard :])
-        if overdue < _SHOTS or self._last > due:
+        ahead = enumerate(self._exposed[self._heard :], start=self._heard)
+        overdue = [k for k, exposed in ahead if exposed <= due and k not in self._lost]
+        if len(overdue) < _SHOTS or self._last > due:
             return None
-        first = self._exposed[self._heard]
-        return Quiet(self._heard, overdue, time - max(first, self._last))
+        first = self._exposed[overdue[0]]
+        return Quiet(overdue[0], len(overdue), time - max(first, self._last))

@@ -1,25 +1,24 @@
 """A situation: all that a session knows, which is the fold of its events."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from math import inf
 
 from coaf.cryoem.grid import Square
 from coaf.cryoem.microscope import Survey, whole
-from coaf.cryoem.pilot import Left, Open, Pilot
-from coaf.cryoem.reward import Reward
+from coaf.cryoem.pilot import Left, Open, Other, Pilot
+from coaf.cryoem.reward import RewardFrom
 from coaf.cryoem.session import events as ev
-from coaf.cryoem.session.book import Book, State
+from coaf.cryoem.session.book import LISTED, Book, State
 from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.learning import Learning, Note
 from coaf.cryoem.timing import HOUR, LearnedTiming, Timing, switches
 
-DOUBT = 3  # failures in a row after which a person is called, and tries are spaced
-FAILING = f"{DOUBT} things in a row failed: look at the microscope."
+IN_A_ROW = 3  # failures in a row after which a person is called, and tries are spaced
+FAILING = f"{IN_A_ROW} things in a row failed: look at the microscope."
 
 Make = Callable[[ev.Settings], Pilot]
-Rewards = Callable[[str], Reward]
 
 
 class Situation:
@@ -48,7 +47,7 @@ class Situation:
     learning: Learning  # from Started on, as are times
     times: LearnedTiming
 
-    def __init__(self, make: Make, rewards: Rewards) -> None:
+    def __init__(self, make: Make, rewards: RewardFrom) -> None:
         self.make, self.rewards = make, rewards
         self.events: list[ev.Event] = []
         self.book = Book()
@@ -65,11 +64,16 @@ class Situation:
         self.passed: set[str] = set()  # patches looked at in this pass of returning
         self.gained = False  # whether anything was exposed since it began
         self.failures = 0  # in a row
+        self.unseen = False  # whether the atlas is still to be shown, as that failed
         self.called: set[str] = set()  # what a person was called for
-        self.tried_grids: set[str] = set()  # loaded, or not to be loaded
-        self.plans: dict[str, tuple[Plan, float]] = {}  # that are worked on, and since when
+        self.shelved: dict[str | None, list[str]] = {}  # by grid: as waiting, when it was taken out
+        self.grids: dict[str, bool] = {}  # of the cassette: those loaded, and those that failed
+        self.plans: dict[str, tuple[Plan, float]] = {}  # with when they were last heard of
         self.given: set[str] = set()  # all plans there were
         self.blindly = False  # no score comes before all was taken
+        self.inferred: set[str] = set()  # holes that were exposed, which was not reported yet
+        self.losses: list[ev.ScoreLost] = []  # of shots of which no exposure was reported yet
+        self.answered: set[str] = set()  # instructions of which was reported what became of them
         self._settings: ev.Settings | None = None
 
     @property
@@ -96,8 +100,21 @@ class Situation:
         timing = self.timing
         fits = seconds >= timing.square + timing.enter + timing.hole()
         squares = tuple(self.book.unopened()) if fits else ()
-        patches = tuple(self.book.offered())
+        patches = self.book.offered()
         return Left(seconds, timing, squares, patches, self.returning, self.blindly, self.place)
+
+    def others(self) -> tuple[Other, ...]:
+        """Grids of the cassette that could be loaded and give something before the time is over."""
+        timing, found, time = self.timing, list[Other](), self.left().seconds
+        needed = timing.load + timing.enter + timing.hole()
+        for name in self.settings.grids:
+            if name == self.book.grid or not self.grids.get(name, True):
+                continue
+            seen = name in self.grids
+            more = 0.0 if seen else timing.atlas + timing.square
+            if time >= needed + more:
+                found.append(Other(name, seen, tuple(self.book.unopened(name))))
+        return tuple(found)
 
     @property
     def place(self) -> Square | None:
@@ -114,16 +131,22 @@ class Situation:
         here = (name for name in self.waiting if self.book.reachable(name))
         return [one for name in here if (one := self.book.open(name)).rest]
 
-    def trial(self, patches: list[str]) -> "Situation":
-        """One for pretending: these patches are before it, no other, and no score will come."""
+    def trial(self, patches: list[str], without: Iterable[str]) -> "Situation":
+        """One for pretending: these patches are before it, no other, and no score will come.
+
+        Nor are there plans `without` which it is to be.
+        """
         trial = Situation(self.make, self.rewards)
         trial._settings = replace(self.settings, grids=())
         trial.now, trial.ended, trial.paused = self.now, self.ended, self.paused
         trial.book, trial.times = deepcopy(self.book), deepcopy(self.times)
-        trial.square = self.square
+        trial.square, trial.last = self.square, self.last
         trial.learning, trial.waiting, trial.blindly = self.learning.trial(), patches, True
+        for plan in without:
+            trial._close(plan)
         for name, known in trial.book.patches.items():
             known.gone = known.gone or name not in patches
+            trial.book.changed(name)
         for square in trial.book.squares:
             trial.book.refuse(square, "not in this plan")
         return trial
@@ -139,6 +162,8 @@ class Situation:
             )
         book = self.book
         match event:
+            case ev.Started() if (taught := event.settings.knowledge) is not None:
+                taught.check(event.settings.columns, event.settings.reward)
             case ev.AtlasSeen():
                 book.check_atlas(event.squares)
             case ev.PatchOffered() if len(event.survey.patches) != 1:
@@ -160,12 +185,12 @@ class Situation:
                 raise ValueError(f"there was no plan {event.plan!r} in this session")
             case ev.Moved():
                 book.patch(event.patch)
-            case ev.Failed() if event.what != "grid":
+            case ev.Failed() if event.what in ("square", "move", "exposure"):
                 known = {"square": book.square, "move": book.patch, "exposure": book.hole}
                 known[event.what](event.name)
             case ev.Reconciled():
                 state = book.hole(event.hole).state
-                if state not in ("unknown", "told", "planned"):
+                if state not in ("unknown", "told", *LISTED):
                     raise ValueError(f"hole {event.hole!r} is {state}: there is nothing to settle")
             case ev.Overridden():
                 book.named(event.what, event.name)
@@ -187,6 +212,10 @@ class Situation:
         about = {"open square": "square", "go": "patch", "expose": "hole"}.get(told.do, told.level)
         if about in known:
             known[about](str(told.name))
+        if told.do == "expose":
+            state = self.book.hole(str(told.name)).state
+            if state not in ("free", *LISTED):
+                raise ValueError(f"hole {told.name!r} is {state}: it is not to be exposed")
 
     def fold(self, event: ev.Event) -> None:
         """Take in what happened."""
@@ -207,10 +236,9 @@ class Situation:
     def _take(self, event: ev.Event) -> None:  # a line for each kind of event
         match event:
             case ev.GridLoaded():
-                self._loaded(event.grid)
+                self._loaded(event)
             case ev.AtlasSeen():
-                self.book.saw(event.squares)
-                self.learning.saw(event.squares)
+                self._saw(event)
             case ev.SquareOpened():
                 self._opened(event)
             case ev.SquareRefused():
@@ -233,7 +261,7 @@ class Situation:
             case ev.Moved():
                 self._moved(event)
             case ev.Exposed():
-                self._exposed(event.hole, event.time, event.seconds, event.shots, event.known)
+                self._exposed(event)
             case ev.Failed():
                 self._failed(event)
             case ev.Reconciled():
@@ -242,6 +270,8 @@ class Situation:
                 self._overridden(event)
             case ev.ScoreCame() | ev.ScoreCorrected():
                 self._scored(event)
+            case ev.ScoreLost():
+                self._lost(event)
             case ev.TargetChanged():
                 self._aim(replace(self.settings, reward=event.reward))
             case ev.BudgetChanged():
@@ -254,6 +284,7 @@ class Situation:
                 self.paused = isinstance(event, ev.Paused)
             case ev.Ended():
                 self.ended = True
+                self.learning.refresh()
 
     # The session, and the grid
 
@@ -268,13 +299,26 @@ class Situation:
         self.learning.aim(lambda: self.make(settings), reward)
         self._settings = settings
 
-    def _loaded(self, grid: str) -> None:
+    def _loaded(self, event: ev.GridLoaded) -> None:
         self._away()
-        self.offer, self.waiting, self.square = None, [], None
+        if event.seconds > 0.0:
+            self.times.learn("load", event.seconds)
+        self.shelved[self.book.grid] = self.waiting
+        self.waiting = self.shelved.pop(event.grid, [])
+        self.offer, self.square = None, None
         self.returning, self.passed = False, set()
-        self.book.load(grid)
-        self.tried_grids.add(grid)
+        self.book.load(event.grid)
+        self.grids[event.grid] = True
+        self.learning.loaded(event.grid)
+        self.unseen = False
         self._worked()
+
+    def _saw(self, event: ev.AtlasSeen) -> None:
+        if event.seconds > 0.0:
+            self.times.learn("atlas", event.seconds)
+        self.book.saw(event.squares)
+        self.unseen = False
+        self.learning.saw(event.squares)
 
     def _opened(self, event: ev.SquareOpened) -> None:
         self._away()
@@ -310,6 +354,8 @@ class Situation:
             self.waiting += [patch.name for patch in patches]
 
     def _offered(self, event: ev.PatchOffered) -> None:
+        if self.offer is not None:  # now or never: it was not taken then
+            self._leave(self.offer)
         for patch in self._changed(event.survey).patches:
             self.offer, self.square = patch.name, patch.square
 
@@ -332,12 +378,14 @@ class Situation:
                     self.book.patch(known.patch).explored = True
             case "go":
                 assert name is not None
-                self._look(name)
+                self._look(name, check=instruction.check)
                 self.heading = instruction
             case "leave" if instruction.level == "patch":
                 assert name is not None
                 self._look(name)
                 self._leave(name)
+                if instruction.unfinished:
+                    self.waiting.insert(0, name)
             case "leave":
                 patches = self.book.patches
                 self.waiting = [p for p in self.waiting if patches[p].patch.square != name]
@@ -345,13 +393,16 @@ class Situation:
                 self.called.add(instruction.why)
         self.last = instruction
 
-    def _look(self, patch: str) -> None:
-        """A patch was looked at: one of a square just opened, or one of those left behind."""
+    def _look(self, patch: str, *, check: bool = False) -> None:
+        """A patch was looked at: one of a square just opened, or one of those left behind.
+
+        Or it is gone to for a `check`.
+        """
         if patch in (self.at, self.offer):
             return
         wanted = self.book.forced()
         asked = wanted is not None and self.book.hole(wanted).patch == patch
-        if patch in self.waiting or asked or patch in self.learning.guard.check:
+        if patch in self.waiting or asked or check:
             self.waiting = [name for name in self.waiting if name != patch]
             self.returning = False
         else:
@@ -364,6 +415,7 @@ class Situation:
         known = self.book.patch(patch)
         if patch == self.offer:
             self.offer, known.gone = None, True
+            self.book.changed(patch)
         if self.at == patch:
             self.at = None
         self.heading = None
@@ -384,35 +436,56 @@ class Situation:
         self.square = there.name
         self.learning.moved(here, self.left(), rate)
         self.at, self.heading = event.patch, None
-        known.entered, known.open = True, None
+        known.entered, known.since = True, event.time
+        self.book.changed(event.patch)
         self._worked()
 
-    def _exposed(
-        self,
-        name: str,
-        time: float,
-        seconds: float = 0.0,
-        shots: int | None = None,
-        known: Mapping[str, float | None] | None = None,
+    def _exposed(self, event: ev.Exposed) -> None:
+        name, hole = event.hole, self.book.hole(event.hole)
+        if hole.state == "taken" and name not in self.inferred:
+            self._note("refused", "reported as exposed a second time", name, event.time)
+            return
+        shots = self.book.the_hole(name).shots if event.shots is None else event.shots
+        if event.seconds > 0.0:
+            own = max(event.seconds - (shots - 1) * self.timing.shot, 0.0)
+            self.times.learn("expose", own)
+        if event.instruction is not None:
+            self.answered.add(event.instruction)
+        if hole.state == "taken":
+            self.inferred.discard(name)
+            self.learning.reported(name, event.time, shots=shots, known=event.known)
+        else:
+            self._take_hole(name, event.time, shots, event.known)
+
+    def _infer(self, name: str, time: float) -> None:
+        """A hole was exposed, as follows from what is known."""
+        self._take_hole(name, time, self.book.the_hole(name).shots, {})
+        self.inferred.add(name)
+
+    def _take_hole(
+        self, name: str, time: float, shots: int, known: Mapping[str, float | None]
     ) -> None:
         hole = self.book.hole(name)
-        if hole.state == "taken":
-            self._note("refused", "reported as exposed a second time", name, time)
-            return
-        count = self.book.the_hole(name).shots if shots is None else shots
-        if seconds > 0.0:
-            own = max(seconds - (count - 1) * self.timing.shot, 0.0)
-            self.times.learn("expose", own)
         if self.told == name:
             self.told = None
-        self.book.mark(name, "taken")
+        self._mark(name, "taken")
         self.gained = True
         self._worked()
         square = self.book.patch(hole.patch).patch.square
         place = {"square": square, "patch": hole.patch}
-        self.learning.exposed(name, time, **place, shots=count, known=known or {})
+        self.learning.exposed(name, time, **place, shots=shots, known=known)
+        early = [event for event in self.losses if event.hole == name]
+        self.losses = [event for event in self.losses if event.hole != name]
+        for event in early:
+            self._lost(event)
 
     def _failed(self, event: ev.Failed) -> None:
+        if event.instruction is not None:
+            if event.instruction in self.answered:
+                why = f"what became of {event.instruction!r} was reported before"
+                self._note("refused", why, event.name, event.time)
+                return
+            self.answered.add(event.instruction)
         match event.what:
             case "exposure":
                 known = self.book.hole(event.name)
@@ -422,27 +495,32 @@ class Situation:
                 self.told = None if self.told == event.name else self.told
                 known.failures += event.beam == "off"
                 again: State = "free" if known.failures < self.settings.tries else "failed"
-                self.book.mark(event.name, again if event.beam == "off" else "unknown")
+                self._mark(event.name, again if event.beam == "off" else "unknown")
             case "move":
                 patch = self.book.patch(event.name)
                 patch.failures += 1
                 patch.lost = patch.failures >= self.settings.tries
+                self.book.changed(event.name)
                 self.passed.discard(event.name)
                 self._away()
             case "square":
                 self.book.refuse(event.name, event.why or "it could not be opened")
                 self._away()
             case "grid":
-                self.tried_grids.add(event.name)
+                self.grids[event.name] = False
                 self._away()
+            case "atlas":
+                self.unseen = True
+            case "scores":
+                return  # the microscope works; that none come is for the guard to hear
         self.failures += 1
 
     def _reconciled(self, event: ev.Reconciled) -> None:
         if event.taken:
-            self._exposed(event.hole, event.time)
+            self._infer(event.hole, event.time)
         else:
             self.told = None if self.told == event.hole else self.told
-            self.book.mark(event.hole, "free")
+            self._mark(event.hole, "free")
 
     def _overridden(self, event: ev.Overridden) -> None:
         if event.what == "square":
@@ -466,15 +544,36 @@ class Situation:
                 why = f"a second score of shot {event.shot}; if it is right, correct the first"
                 self._note("refused", why, hole, event.time)
             return
-        maybe = self.book.hole(hole).state in ("unknown", "told", "planned")
-        shots = self.book.the_hole(hole).shots if maybe else self.learning.shots(hole)
-        if shots is None or not 0 <= event.shot < shots:
-            why = f"a score of shot {event.shot}, which was not taken in this session"
-            self._note("refused", why, hole, event.time)
+        # Whatever was said of a hole before, there is no score without an exposure.
+        taken = self.learning.shots(hole)
+        known = self.book.hole(hole)
+        shots = 0 if known.state == "deleted" else self.book.the_hole(hole).shots
+        if self._not_taken(event, shots if taken is None else taken):
             return
-        if maybe:
-            self._exposed(hole, event.time)  # or there were no score
+        if taken is None:
+            self._infer(hole, event.time)
         self.learning.scored(shot, event.values, event.time)
+
+    def _lost(self, event: ev.ScoreLost) -> None:
+        """That a score is lost says of no shot that it was taken."""
+        shot, shots = (event.hole, event.shot), self.learning.shots(event.hole)
+        if shot in self.learning.values:
+            why = f"the score of shot {event.shot} is lost, and is here"
+            self._note("refused", why, event.hole, event.time)
+        elif shots is None:
+            self.losses.append(event)
+        elif not self._not_taken(event, shots):
+            self.learning.never(shot)
+
+    def _not_taken(
+        self, event: ev.ScoreCame | ev.ScoreCorrected | ev.ScoreLost, shots: int
+    ) -> bool:
+        """Whether there was no such shot, which is taken note of."""
+        if 0 <= event.shot < shots:
+            return False
+        why = f"a score of shot {event.shot}, which was not taken in this session"
+        self._note("refused", why, event.hole, event.time)
+        return True
 
     def _note(self, what: str, why: str, hole: str, time: float) -> None:
         self.learning.notes.append(Note(time, what, why, hole))
@@ -485,10 +584,17 @@ class Situation:
         self.learning.refresh()
         for hole in event.plan.holes:
             if self.book.hole(hole).state == "free":
-                self.book.mark(hole, "planned")
+                self.book.mark(hole, "advised" if event.plan.advice else "planned")
                 self.book.hole(hole).plan = event.plan.id
         self.plans[event.plan.id] = (event.plan, event.time)
         self.given.add(event.plan.id)
+
+    def _mark(self, hole: str, state: State) -> None:
+        """A hole was reported: someone works through the plan that it is on."""
+        plan = self.book.hole(hole).plan
+        if plan in self.plans:
+            self.plans[plan] = (self.plans[plan][0], self.now)
+        self.book.mark(hole, state)
 
     def _close(self, plan: str) -> None:
         self.plans.pop(plan, None)  # it may have expired

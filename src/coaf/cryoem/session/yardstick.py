@@ -24,11 +24,11 @@ USUAL = log(5.0)
 _LEVELS = np.linspace(LOW, HIGH, 36)
 _APART: FloatArray = _LEVELS[None, :] - _LEVELS[:, None]
 _SPREADS = np.array([0.12, 0.28, 0.6])[:, None]  # of deviations within a patch: one of these
-_STRAY = 0.01  # share of values that have no reason at all
+STRAY = 0.01  # share of values, with a fault or without, that have no reason at all
 _FAR = 3e-4  # share of places that are like no other
 _FADE = 0.85  # what a patch's earlier scores count, with each new one
 _LIKE_LAST = 0.5  # how often a patch is like the one before it, rather than like its square
-_NO_FIT = (0.03, 30.0)  # share of fits that fail, and how many scores that counts as
+_FAILING = (0.03, 30.0)  # share of fits that fail, and how many scores that counts as
 _LAG = 20  # scores
 _ABSOLUTE = 1.128  # mean absolute difference of two normal draws
 
@@ -118,7 +118,7 @@ class Yardstick:
         self._patch_spread, self._square_spread = _Spread(0.25, 5.0), _Spread(0.30, 3.0)
         self._between_patches = _about(self._patch_spread.least(0.12))
         self._between_squares = _about(self._square_spread.least(0.25))
-        self._failed, self._scores = _NO_FIT[0] * _NO_FIT[1], _NO_FIT[1]
+        self._failed, self._scores = _FAILING[0] * _FAILING[1], _FAILING[1]
         self._sum, self._count = 10.0 * USUAL, 10
 
     @property
@@ -228,7 +228,7 @@ class Yardstick:
 def _density(value: float) -> FloatArray:
     """By spread and level."""
     near = student((value - _LEVELS[None, :]) / _SPREADS, 4.0) / _SPREADS
-    density: FloatArray = (1.0 - _STRAY) * near + _STRAY * FLAT
+    density: FloatArray = (1.0 - STRAY) * near + STRAY * FLAT
     return density
 
 

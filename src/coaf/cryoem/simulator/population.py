@@ -1,4 +1,4 @@
-"""A population of grids as wide as real ones: what a policy meets that knows no grid beforehand.
+"""A population of grids as wide as real ones: what a pilot meets that knows no grid beforehand.
 
 Real grids differ far more than one simulated grid from another: the share of good holes has been
 seen from .12 to .60, the correlation of holes within a patch from .05 to .30, patches of one hole
@@ -18,7 +18,7 @@ Half = Literal["develop", "judge"]
 Relation = Literal["usual", "shifted", "flat", "inverted"]
 Effects = Literal["strong", "weak", "none"]
 
-_RELATIONS: dict[Relation, float] = {"usual": 0.55, "shifted": 0.2, "flat": 0.15, "inverted": 0.1}
+RELATIONS: dict[Relation, float] = {"usual": 0.55, "shifted": 0.2, "flat": 0.15, "inverted": 0.1}
 _EFFECTS: dict[Effects, float] = {"strong": 0.45, "weak": 0.35, "none": 0.2}
 _SIDES = (
     *((1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3), (3, 4), (4, 4), (4, 5), (5, 5), (5, 6)),
@@ -68,7 +68,7 @@ def member(index: int, half: Half) -> Member:
     index = int(number("index", index, low=0))
     seed = 2 * index + (half == "judge") + 100_000
     rng = np.random.default_rng([seed, 14])
-    relation = list(_RELATIONS)[rng.choice(len(_RELATIONS), p=list(_RELATIONS.values()))]
+    relation = list(RELATIONS)[rng.choice(len(RELATIONS), p=list(RELATIONS.values()))]
     effects = list(_EFFECTS)[rng.choice(len(_EFFECTS), p=list(_EFFECTS.values()))]
     alike = {"strong": rng.uniform(0.8, 1.3), "weak": rng.uniform(0.3, 0.6), "none": 0.05}[effects]
     slope = {

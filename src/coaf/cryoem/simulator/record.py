@@ -29,12 +29,11 @@ def record(simulator: Simulator) -> Recording:
         for name in [hole.name]
         for k in range(hole.shots)
     )
-    timing = simulator.timing
     return build_recording(
         f"sim{simulator.seed:04d}",
         surveys,
         scores,
         columns=simulator.feature_names,
-        seconds=Seconds(timing.survey, timing.enter, timing.expose, timing.shot),
+        seconds=Seconds.of(simulator.timing),
         provenance={"simulator": f"seed {simulator.seed}"},
     )

@@ -125,6 +125,13 @@ class Simulator:
         self._qualities: dict[tuple[str, int, float], dict[str, _Shots]] = {}
         self._begin(delay)
 
+    def __repr__(self) -> str:
+        """Which grid it is, and under which microscope."""
+        regime = next(name for name, times in REGIMES.items() if times is self._regime)
+        drawn = "drawn" if self.pixels else "not drawn"
+        squares = f"{len(self._names)} squares, {drawn}"
+        return f"<Simulator of seed {self.seed}: {squares}; {regime} stage, at {self.clock:.0f} s>"
+
     def _begin(self, delay: Delay) -> None:
         """Start the clock, with nothing done yet."""
         self.feedback = Feedback(delay, seed=self.seed, queue=_queue(self.conditions))
@@ -154,6 +161,11 @@ class Simulator:
         same = copy(self)
         same._begin(self.feedback.delay)
         return same
+
+    def share_instrument(self, other: "Simulator") -> None:
+        """Lie in the microscope of another grid: what is maintained, or at fault, is the same."""
+        self._times.due = other._times.due
+        self.faults, self.decay = other.faults, other.decay
 
     def draw_ahead(self, executor: Executor) -> Iterator[str]:
         """Draw all squares in other processes; yields their names as they are done."""
@@ -210,7 +222,7 @@ class Simulator:
         return opened.survey
 
     def peek(self, square: str) -> Survey:
-        """What a survey would show, at no cost: for yardsticks, not for policies."""
+        """What a survey would show, at no cost: for yardsticks, not for pilots."""
         return self._open(square).survey
 
     def move(self, patch: Patch) -> float:

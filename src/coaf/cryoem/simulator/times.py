@@ -67,6 +67,8 @@ class DrawnTimes:
         (level, seconds) of everything so far, maintenance too: what `Timing.from_log` reads.
     upkeep
         Seconds of maintenance so far.
+    due
+        When which maintenance is due next: of an instrument, so grids in one share it.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class DrawnTimes:
         self._seed = seed
         self._rng = np.random.default_rng([seed, 3])
         self._luck = np.random.default_rng([seed, 3, 2])  # of maintenance
-        self._due = {
+        self.due = {
             kind: float(self._rng.uniform(0.2, 1.0)) * every * HOUR
             for kind, (every, _) in MAINTENANCE_EVERY.items()
         }
@@ -127,10 +129,10 @@ class DrawnTimes:
     def _maintain(self, clock: float) -> float:
         spent = 0.0
         for kind, (every, takes) in MAINTENANCE_EVERY.items():
-            if clock >= self._due[kind]:
+            if clock >= self.due[kind]:
                 seconds = self._longer * takes * float(np.exp(0.1 * self._luck.standard_normal()))
                 self.log.append((kind, seconds))
-                self._due[kind] = clock + every * HOUR
+                self.due[kind] = clock + every * HOUR
                 spent += seconds
         self.upkeep += spent
         return spent

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -12,10 +13,11 @@ _BATCH = 256  # crops at a time, to bound memory
 
 
 def load_scorer(path: Path) -> Callable[[Pixels], FloatArray]:
-    """A function from crops (n, p, p) to scores (n,): the network in a TorchScript file.
+    """A function from crops (n, p, p) to scores (n,): the network in a file of `torch.export`.
 
     The network sees (n, 1, p, p) of 32-bit floats, and answers (n,) or (n, 1). What
-    `torch.jit.save` wrote needs none of the code it was made with.
+    `torch.export.save` wrote needs none of the code it was made with; for n to be free, export
+    with `dynamic_shapes=({0: torch.export.Dim("n")},)`.
     """
     path = Path(path)
     try:
@@ -27,20 +29,30 @@ def load_scorer(path: Path) -> Callable[[Pixels], FloatArray]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path} with the network's weights")
     try:
-        network = torch.jit.load(str(path), map_location="cpu")
-    except RuntimeError as error:
+        network = torch.export.load(str(path)).module()
+    except (RuntimeError, BadZipFile) as error:
         first = str(error).strip().splitlines()[0]
         raise ValueError(
-            f"{path} is no TorchScript file ({first}); write one by torch.jit.script(net).save(...)"
+            f"{path} holds no exported network ({first}); write one by "
+            "torch.export.save(torch.export.export(net.eval(), ...), path)"
         ) from None
-    network.eval()
+
+    def asked(crops: Pixels) -> FloatArray:
+        try:
+            with torch.no_grad():
+                return np.asarray(network(torch.from_numpy(crops)).numpy(), dtype=np.float64)
+        except (RuntimeError, AssertionError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"the network of {path} does not take {crops.shape} ({first}); export it for "
+                "crops of that size, and for any number of them"
+            ) from None
 
     def score(crops: Pixels) -> FloatArray:
         parts = [np.zeros(0)]
         for start in range(0, len(crops), _BATCH):
             some = np.ascontiguousarray(crops[start : start + _BATCH, None], dtype=np.float32)
-            with torch.no_grad():
-                answer = np.asarray(network(torch.from_numpy(some)).numpy(), dtype=np.float64)
+            answer = asked(some)
             if answer.shape not in ((len(some),), (len(some), 1)):
                 raise ValueError(
                     f"the network of {path} answered shape {answer.shape} for {len(some)} crops; "

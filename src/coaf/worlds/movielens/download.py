@@ -18,7 +18,7 @@ Received = Callable[[int, int | None], None]  # bytes, of how many if that is kn
 
 URL = "https://files.grouplens.org/datasets/movielens/ml-{name}.zip"
 TIMEOUT = 10.0  # seconds without an answer
-CHUNK = 1 << 16
+_CHUNK = 1 << 16
 
 # SHA-256 of each archive that can be fetched.
 CHECKSUMS = {
@@ -112,7 +112,7 @@ def _chunks(url: str) -> Iterator[tuple[bytes, int | None]]:
         with closing(urllib.request.urlopen(request, timeout=TIMEOUT)) as answer:
             length = answer.headers.get("Content-Length", "")
             total = int(length) if length.isdigit() else None
-            while chunk := answer.read(CHUNK):
+            while chunk := answer.read(_CHUNK):
                 done += len(chunk)
                 yield chunk, total
     except urllib.error.HTTPError as error:

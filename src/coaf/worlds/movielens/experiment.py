@@ -24,7 +24,7 @@ from coaf.worlds.statistics import Estimate, difference, growth, mean, share_of_
 if TYPE_CHECKING:
     import xarray
 
-CUT = 1.75
+PAPER_CUT = 1.75
 THRESHOLD, ORACLE, THOMPSON, UCB = "Threshold 1.75", "COAF-ORC", "COAF-TS", "COAF"
 DEFAULT = "library default"
 PAPER = (THRESHOLD, ORACLE, THOMPSON, UCB)
@@ -51,7 +51,7 @@ def policies(world: MovieLens, *, rounds: int) -> dict[str, Policy]:
     limits: dict[str, Any] = {"n_max": world.arms[1], "l_min": world.base[0]}
     oracle = RobbinsMonro(xi=1.0, mean_bound=world.mean_bound, **limits)
     return {
-        THRESHOLD: Threshold(CUT, index=truth),
+        THRESHOLD: Threshold(PAPER_CUT, index=truth),
         ORACLE: COAF(index=truth, rate=oracle),
         THOMPSON: as_printed(world, rounds=rounds, index="thompson"),
         UCB: as_printed(world, rounds=rounds),
@@ -139,7 +139,7 @@ def fixed_cuts(world: MovieLens, best: Optimum, *, rounds: int = 20_000) -> Cuts
     cuts = np.linspace(*world.films.scale, 401)
     first = np.searchsorted(means, cuts)
     rates = reward[first] / (batch.base.sum() + costs * (len(means) - first))
-    low, high = sorted((CUT, best.rate))
+    low, high = sorted((PAPER_CUT, best.rate))
     items = world.item_means
     return Cuts(cuts, rates / rates.max(), float(((items > low) & (items < high)).mean()))
 
@@ -189,8 +189,9 @@ def claims(result: "xarray.Dataset", cuts: Cuts) -> list[Claim]:
             "A fixed threshold of 1.75 has linear regret",
             linear,
             f"{'' if linear or fixed.high < 1.0 else _OPEN}{says(THRESHOLD)} It reaches "
-            f"{cuts.share(CUT):.2%} of the best rate on a large sample (here it lost {lost:.2%}), "
-            f"as {cuts.between:.1%} of the films lie between 1.75 and the best threshold. "
+            f"{cuts.share(PAPER_CUT):.2%} of the best rate on a large sample (here it lost "
+            f"{lost:.2%}), as {cuts.between:.1%} of the films lie between 1.75 and the best "
+            f"threshold. "
             f"{matters(cuts)}",
         ),
         sublinear(ORACLE),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from coaf.version import __version__
 from coaf.worlds import figures
-from coaf.worlds.movielens.experiment import CUT, DEFAULT, PAPER, Cuts
+from coaf.worlds.movielens.experiment import DEFAULT, PAPER, PAPER_CUT, Cuts
 from coaf.worlds.movielens.sensitivity import TITLES, nominal
 from coaf.worlds.movielens.world import MovieLens
 from coaf.worlds.report import Page, save
@@ -35,7 +35,10 @@ def draw(
     summary: dict[str, Any], result: "xarray.Dataset", world: MovieLens, cuts: Cuts
 ) -> dict[str, "Figure"]:
     """All figures by name."""
-    marks = {"the paper's threshold, 1.75": CUT, "the best, $\\Gamma^*$": summary["gamma_star"]}
+    marks = {
+        "the paper's threshold, 1.75": PAPER_CUT,
+        "the best, $\\Gamma^*$": summary["gamma_star"],
+    }
     matters = cuts.first_below(0.95)
     if matters is not None:
         marks[f"{matters:.2f} loses 5 %"] = matters

@@ -97,7 +97,7 @@ def reproduce(
         "claims": [asdict(claim) for claim in experiment.claims(result, cuts)],
         "policies": {name: _row(result, name, timing[name]) for name in timing},
         "thresholds": {
-            "reached_by_1.75": cuts.share(experiment.CUT),
+            "reached_by_1.75": cuts.share(experiment.PAPER_CUT),
             "which_matter": experiment.matters(cuts),
         },
         "world": _world(world),

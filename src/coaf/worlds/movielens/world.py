@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, number
+from coaf.bandit.shown import Shown
 from coaf.worlds.batch import Batch, Scene
 from coaf.worlds.catalogue import arm_range, batch_of, streams
 from coaf.worlds.movielens.films import COMPONENTS, Films
 
 
-class MovieLens:
+class MovieLens(Shown):
     """A round shows some films; taking one costs a second, and brings a random user's rating.
 
     A film's features are its first principal components and a constant, scaled so that ‖x‖ ≤ 1.

@@ -25,7 +25,7 @@ def test_before_any_row_it_expects_the_centre() -> None:
     belief = Nested(2, family="gaussian", centre=CENTRE, scale=SCALE, effects=(0.3, 0.2))
     assert belief.theta == pytest.approx(CENTRE)
     assert belief.mean(X) == pytest.approx([1.8, -0.7])
-    _, H = belief.factors(X)
+    H = belief.factors(X).shared
     variance = [0.4**2 + 1.2**2 + 0.13, (2.0 * 0.8) ** 2 + 1.2**2 + 0.13]
     assert (H**2).sum(axis=1) == pytest.approx(variance)
     logistic = Nested(2, centre=CENTRE, scale=SCALE, effects=(0.3, 0.2))
@@ -65,7 +65,7 @@ def test_gaussian_rows_against_the_dense_formula() -> None:
     assert m == pytest.approx(mean, abs=1e-9)
     assert covariance == pytest.approx(left, abs=1e-9)
     same = np.flatnonzero((where == where[0]).all(axis=1))
-    _, H = belief.factors(new[same], where[same])
+    H = belief.factors(new[same], where[same]).shared
     shared = H @ H.T
     assert shared == pytest.approx(left[np.ix_(same, same)], abs=1e-9)
 

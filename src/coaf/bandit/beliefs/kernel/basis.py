@@ -10,7 +10,7 @@ import numpy as np
 from coaf.bandit.arrays import FloatArray, IntArray
 
 WAVES = 64  # of a random function
-Kind = Literal["rbf", "matern"]
+KernelKind = Literal["rbf", "matern"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def distances(X: FloatArray, Z: FloatArray, part: Part) -> FloatArray:
     return total
 
 
-def correlation(squares: FloatArray, kind: Kind) -> FloatArray:
+def correlation(squares: FloatArray, kind: KernelKind) -> FloatArray:
     """κ(D): e^(−D²/2), or (1 + √3 D) e^(−√3 D) for "matern" (ν = 3/2)."""
     if kind == "rbf":
         return np.asarray(np.exp(-0.5 * squares))
@@ -42,7 +42,7 @@ def correlation(squares: FloatArray, kind: Kind) -> FloatArray:
     return np.asarray((1.0 + a) * np.exp(-a))
 
 
-def steepness(squares: FloatArray, kind: Kind) -> FloatArray:
+def steepness(squares: FloatArray, kind: KernelKind) -> FloatArray:
     """−2 dκ/dD², so that dκ/dln ℓ_c is this times (x_c − z_c)²/ℓ_c²."""
     if kind == "rbf":
         return np.asarray(np.exp(-0.5 * squares))
@@ -54,7 +54,7 @@ class Covariance:
     """The sum of its parts, all of one kind."""
 
     parts: Sequence[Part]
-    kind: Kind
+    kind: KernelKind
 
     def __call__(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """k(x, z) for the rows of X and of Z."""

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, floats, number
 from coaf.bandit.beliefs.assumptions import compare
-from coaf.bandit.beliefs.kernel.basis import Covariance, Kind, Part, solve
+from coaf.bandit.beliefs.kernel.basis import Covariance, KernelKind, Part, solve
 from coaf.bandit.beliefs.kernel.likelihood import columns_of, lengths_of, likeliest
 from coaf.bandit.beliefs.kernel.memory import Memory
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_features, check_rewards
+from coaf.bandit.beliefs.rows import check_dim, check_features, check_rewards
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups
@@ -110,7 +110,7 @@ class Kernel(Unitless):
         length_scale: npt.ArrayLike | None = None,
         signal: float | None = None,
         noise: float | None = None,
-        kind: Kind = "rbf",
+        kind: KernelKind = "rbf",
         space: Sequence[int] = (),
         space_length: npt.ArrayLike | None = None,
         space_signal: float | None = None,
@@ -119,13 +119,11 @@ class Kernel(Unitless):
         prior_mean: float | None = None,
         mean_bound: float | None = None,
     ) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
         if points < 1 or int(points) != points:
             raise ValueError(f"points is {points!r}; it must be a positive integer")
         if kind not in ("rbf", "matern"):
             raise ValueError(f'kind is {kind!r}; it must be "rbf" or "matern"')
-        self.dim, self.points, self.kind = int(dim), int(points), kind
+        self.dim, self.points, self.kind = check_dim(dim), int(points), kind
         self.signal = None if signal is None else number("signal", signal, above=0.0)
         self.noise = None if noise is None else number("noise", noise, above=0.0)
         self.width = number("width", width, low=0.0)
@@ -178,7 +176,7 @@ class Kernel(Unitless):
         rewards: npt.ArrayLike,
         *,
         space: Sequence[int] = (),
-        kind: Kind = "rbf",
+        kind: KernelKind = "rbf",
         per_feature: bool = False,
         **settings: Any,
     ) -> Self:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray, floats
-from coaf.bandit.beliefs.kernel.basis import Kind, Part, correlation, distances, steepness
+from coaf.bandit.beliefs.kernel.basis import KernelKind, Part, correlation, distances, steepness
 from coaf.bandit.beliefs.rows import check_rewards
 from coaf.bandit.threads import one_thread
 
@@ -23,7 +23,7 @@ def likeliest(
     rewards: npt.ArrayLike,
     *,
     space: Sequence[int] = (),
-    kind: Kind = "rbf",
+    kind: KernelKind = "rbf",
     per_feature: bool = False,
 ) -> dict[str, Any]:
     """Keywords for `Kernel` that maximise the marginal likelihood of labelled examples.
@@ -95,7 +95,12 @@ class _Search:
     """−ln p(y) and its gradient in (ln of lengths, ln of signals, ln of noise)."""
 
     def __init__(
-        self, X: FloatArray, y: FloatArray, space: Sequence[int], kind: Kind, per_feature: bool
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        space: Sequence[int],
+        kind: KernelKind,
+        per_feature: bool,
     ) -> None:
         self.space, self.kind = tuple(int(c) for c in space), kind
         self.mean, self.spread = float(y.mean()), float(y.std())

@@ -11,7 +11,7 @@ from coaf.bandit.beliefs.kernel.basis import Basis, Covariance, solve
 from coaf.bandit.state import entry, pack, unpack
 
 FIRST, LAST, STEP = 1e-6, 0.4, 1.25  # novelty: share of the variance that makes a row a point
-CHUNK = 256
+_CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Memory:
             known = known._absorbed(phi[:count], y[rows][:count], noise**2 + rest[:count], rest)
             start += count
             # New points come in clusters: after one, few rows are looked at ahead.
-            chunk = min(2 * chunk, CHUNK) if count == len(phi) else 4
+            chunk = min(2 * chunk, _CHUNK) if count == len(phi) else 4
             if count < len(phi):
                 room = len(known.basis) < points
                 known = known._grown(X[start]) if room else known._thinned()

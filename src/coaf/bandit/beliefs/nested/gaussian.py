@@ -38,12 +38,13 @@ class GaussianTable:
     columns: FloatArray
 
     @classmethod
-    def empty(cls, ridge: FloatArray, tree: GroupTree) -> "GaussianTable":
+    def empty(cls, ridge: FloatArray, tree: GroupTree, *, places: int = 0) -> "GaussianTable":
+        assert not places  # sums know no places
         none = np.zeros_like(ridge)
         return cls(ridge, none, none, np.empty((0, len(ridge))))
 
     def add(
-        self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: GroupTree
+        self, Z: FloatArray, y: FloatArray, nodes: IntArray, tree: GroupTree, spots: FloatArray
     ) -> "GaussianTable":
         """The table with rows (x, 1) and y that belong to innermost `nodes`, -1 for none."""
         Z = np.column_stack([Z, y])
@@ -79,16 +80,23 @@ class GaussianTable:
         gram = self.ridge + self.gram / noise + self.alone / total
         return condition(gram, self.columns / noise, tree, variances[:-1].tolist())
 
+    def afresh(self) -> "GaussianTable":
+        """Sums know nothing of how rows came."""
+        return self
+
     def weighed(self, variances: FloatArray, tree: GroupTree) -> "tuple[GaussianTable, float]":
         """The table, and the log marginal likelihood of the variances, exactly."""
-        posterior = self.posterior(variances, tree)
+        return self, self.evidence(variances, tree, self.posterior(variances, tree))
+
+    def evidence(self, variances: FloatArray, tree: GroupTree, posterior: NestedPosterior) -> float:
+        """The log marginal likelihood, given the posterior."""
         terms = (
             float(self.gram[-2, -2]) * math.log(2.0 * math.pi * variances[-1]),
             float(self.alone[-2, -2]) * math.log(2.0 * math.pi * variances.sum()),
             posterior.logdet - logdet_of(self.ridge),
             posterior.misfit,
         )
-        return self, -0.5 * sum(terms)
+        return -0.5 * sum(terms)
 
     def settled(self, variances: FloatArray, tree: GroupTree) -> "GaussianTable":
         """The table as a prior for more rows: sums already are one."""
@@ -99,9 +107,13 @@ class GaussianTable:
 
     @classmethod
     def restore(
-        cls, ridge: FloatArray, state: Mapping[str, Any], tree: GroupTree
+        cls,
+        start: "GaussianTable",
+        state: Mapping[str, Any],
+        tree: GroupTree,
+        variances: FloatArray,
     ) -> "GaussianTable":
-        return cls(ridge, *(unpack(state, name) for name in ("gram", "alone", "columns")))
+        return cls(start.ridge, *(unpack(state, name) for name in ("gram", "alone", "columns")))
 
 
 def logdet_of(ridge: FloatArray) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ def _runs(groups: Groups | None, n: int) -> tuple[Groups | None, IntArray]:
     return labels[starts], np.cumsum(starts) - 1
 
 
+@lru_cache(maxsize=1 << 14)  # the same patches are asked for at every decision
+def _keys(path: Path, era: int, levels: int) -> tuple[Key, ...]:
+    extra, head = len(path) - levels, (era, len(path))
+    return tuple((*head, *path[: max(1, extra + level + 1)]) for level in range(levels))
+
+
 @dataclass(frozen=True)
 class Seats:
     """Where arms sit in the tree.
@@ -42,15 +49,25 @@ class Seats:
     ----------
     nodes : (m, levels)
         The nodes of each distinct row of labels, -1 where one was never seen.
-    shared : (m, levels)
-        Numbers that are equal where nodes are, seen or not, in order of first appearance.
     which : (n,)
         The distinct row of labels of each arm.
+    keys
+        What names these nodes, seen or not.
     """
 
     nodes: IntArray
-    shared: IntArray
     which: IntArray
+    keys: list[tuple[Key, ...]]
+
+    @property
+    def shared(self) -> IntArray:
+        """(m, levels): numbers that are equal where nodes are, in order of first appearance."""
+        order: dict[tuple[int, Key], int] = {}
+        rows = [
+            [order.setdefault((level, key), len(order)) for level, key in enumerate(row)]
+            for row in self.keys
+        ]
+        return np.array(rows, dtype=np.int64).reshape(self.nodes.shape)
 
 
 @dataclass(frozen=True)
@@ -119,11 +136,9 @@ class GroupTree:
             at = self.parents[level][at]
         return nodes
 
-    def keys(self, path: Path, era: int | None = None) -> list[Key]:
+    def keys(self, path: Path, era: int | None = None) -> tuple[Key, ...]:
         """What names the nodes above a row with these labels, outermost first."""
-        extra = len(path) - self.levels
-        head = (self.era if era is None else era, len(path))
-        return [(*head, *path[: max(1, extra + level + 1)]) for level in range(self.levels)]
+        return _keys(path, self.era if era is None else era, self.levels)
 
     def _with(self, new: list[tuple[int, Path]]) -> "GroupTree":
         index = tuple(map(dict, self.index))
@@ -153,26 +168,27 @@ class GroupTree:
         heads, run = _runs(groups, n)
         paths = paths_of(heads, int(run[-1]) + 1 if n else 0)
         distinct = {path: i for i, path in enumerate(dict.fromkeys(paths))}
-        keys = [self.keys(path) for path in distinct]
-        order: dict[tuple[int, Key], int] = {}
-        shared = [
-            [order.setdefault((level, key), len(order)) for level, key in enumerate(row)]
-            for row in keys
-        ]
-        nodes = [[self.index[level].get(key, -1) for level, key in enumerate(row)] for row in keys]
-        shape = (len(distinct), self.levels)
-        return Seats(
-            np.array(nodes, dtype=np.int64).reshape(shape),
-            np.array(shared, dtype=np.int64).reshape(shape),
-            np.array([distinct[path] for path in paths], dtype=np.int64)[run],
-        )
+        keys = [_keys(path, self.era, self.levels) for path in distinct]
+        nodes = np.full((len(keys), self.levels), -1)
+        if self.levels:
+            innermost = self.index[-1]
+            found = np.array([innermost.get(row[-1], -1) for row in keys], dtype=np.int64)
+            seen = found >= 0
+            nodes[seen] = self.lineage[found[seen]]
+            for i in np.flatnonzero(~seen):  # those above may have been seen all the same
+                above = zip(self.index, keys[i], strict=True)
+                nodes[i] = [index.get(key, -1) for index, key in above]
+        return Seats(nodes, np.array([distinct[path] for path in paths], dtype=np.int64)[run], keys)
 
     def totals(self, effects: Sequence[FloatArray]) -> FloatArray:
         """The sum of effects above the rows of each innermost node; 0 at the end, for none."""
-        total = np.zeros(1)
-        for level, effect in enumerate(effects):
-            total = effect + (total[self.parents[level]] if level else 0.0)
-        return np.append(total if effects else [], 0.0)
+        found = np.zeros(len(self.paths) + 1)
+        if effects:
+            total = effects[0]
+            for effect, above in zip(effects[1:], self.parents[1:], strict=True):
+                total = effect + total[above]
+            found[:-1] = total
+        return found
 
 
 class GroupSums:

@@ -10,6 +10,7 @@ from coaf.bandit.arrays import FloatArray
 from coaf.bandit.beliefs.nested.gaussian import GaussianTable
 from coaf.bandit.beliefs.nested.groups import GroupTree, Path
 from coaf.bandit.beliefs.nested.laplace import LogisticTable
+from coaf.bandit.beliefs.nested.placed import PlacedTable
 from coaf.bandit.beliefs.nested.posterior import NestedPosterior
 from coaf.bandit.beliefs.nested.variances import estimate
 from coaf.bandit.state import entry, pack, unpack
@@ -20,21 +21,21 @@ class Known:
     """Rows learned, the groups they lie in, the variances in use, and how many rows there were."""
 
     tree: GroupTree
-    table: GaussianTable | LogisticTable
+    table: GaussianTable | PlacedTable | LogisticTable
     log_variances: FloatArray
     rows: int
 
     @property
     def variances(self) -> FloatArray:
-        """τ² of the levels, outermost first; with Gaussian noise, last its σ²."""
+        """τ² of the levels, outermost first; of what is near; and of Gaussian noise, σ²."""
         return np.exp(self.log_variances)
 
     def posterior(self) -> NestedPosterior:
         return self.table.posterior(self.variances, self.tree)
 
-    def added(self, Z: FloatArray, y: FloatArray, paths: list[Path]) -> "Known":
+    def added(self, Z: FloatArray, y: FloatArray, paths: list[Path], spots: FloatArray) -> "Known":
         tree, nodes = self.tree.grown(paths)
-        table = self.table.add(Z, y, nodes, tree)
+        table = self.table.add(Z, y, nodes, tree, spots)
         return replace(self, tree=tree, table=table, rows=self.rows + len(y))
 
     def at_mode(self) -> "Known":
@@ -42,7 +43,7 @@ class Known:
 
     def estimated(self, guess: FloatArray, start: FloatArray) -> "Known":
         """With the variances that the rows speak for."""
-        table = self.table
+        table = self.table.afresh()
 
         def evidence(u: FloatArray) -> float:
             nonlocal table  # from where the last mode was, the next is a step or two
@@ -80,10 +81,12 @@ class Known:
         tree = GroupTree.restored(
             start.tree.levels, entry(state, "groups"), int(entry(state, "era"))
         )
-        table = type(start.table).restore(start.table.ridge, state, tree)
+        log_variances = unpack(state, "log_variances")
+        first: Any = start.table
+        table = first.restore(first, state, tree, np.exp(log_variances))
         expected = (len(tree.paths), len(table.ridge))
         if table.columns.shape != expected:
             raise ValueError(
                 f"state entry 'columns' has shape {table.columns.shape}, expected {expected}"
             )
-        return cls(tree, table, unpack(state, "log_variances"), int(entry(state, "rows")))
+        return cls(tree, table, log_variances, int(entry(state, "rows")))

@@ -9,14 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from coaf.bandit.arrays import FloatArray, IntArray, number
+from coaf.bandit.beliefs.factors import Factors
 from coaf.bandit.beliefs.nested.gaussian import GaussianTable
-from coaf.bandit.beliefs.nested.groups import GroupTree, paths_of
+from coaf.bandit.beliefs.nested.groups import GroupTree, Seats, paths_of
 from coaf.bandit.beliefs.nested.known import Known
 from coaf.bandit.beliefs.nested.laplace import LogisticTable, flattened, sigmoid
+from coaf.bandit.beliefs.nested.nearby import Nearby, nesting
+from coaf.bandit.beliefs.nested.placed import PlacedTable
 from coaf.bandit.beliefs.nested.prior import coefficient_prior
 from coaf.bandit.beliefs.nested.variances import last_visit
 from coaf.bandit.beliefs.registry import register
-from coaf.bandit.beliefs.rows import check_features, check_rewards, check_scale
+from coaf.bandit.beliefs.rows import check_dim, check_features, check_rewards, check_scale
 from coaf.bandit.beliefs.runs import Run
 from coaf.bandit.beliefs.units import Unitless, Units
 from coaf.bandit.groups import Groups, check_groups
@@ -26,8 +29,18 @@ from coaf.bandit.threads import on_one_thread
 Family = Literal["gaussian", "logistic"]
 _SCALE = 2.5  # standard deviation of θ·x: logistic, or in spreads of gaussian rewards
 _NOISE = math.sqrt(0.5)  # of a gaussian reward, in spreads
-_SETTINGS = ("family", "effects", "noise", "variances", "scale", "centre", "width")
-_TABLES: dict[str, Any] = {"gaussian": GaussianTable, "logistic": LogisticTable}
+_SETTINGS = ("family", "effects", "near", "noise", "variances", "scale", "centre", "width")
+_LATER = ("centre", "near")  # states without them expect zeros, and know no places
+_PLACES = 2
+# Rows nearby, the places of arms, and their groups; where arms have places.
+Around = tuple[Nearby, FloatArray, IntArray] | None
+# By family, and whether arms have places.
+_TABLES: dict[tuple[str, bool], Any] = {
+    ("gaussian", False): GaussianTable,
+    ("gaussian", True): PlacedTable,
+    ("logistic", False): LogisticTable,
+    ("logistic", True): LogisticTable,
+}
 
 
 @register("nested")
@@ -48,6 +61,11 @@ class Nested(Unitless):
         Standard deviations of the effects of groups, outermost first: (1, 1) for logistic rewards
         unless given, and for gaussian ones half of their spread (`reward_size`), twice. As many as
         there are levels: (1,) has patches alone, and () no groups at all.
+    near
+        Standard deviation of what arms of an innermost group share with those near them, or True
+        for that of the group's effect. The first two of the `dim` columns are then an arm's place
+        in its group, no feature: likeness falls with e^−distance, and rewards of one arm share
+        all of it. Logistic rewards need a stated scale for that.
     noise
         Standard deviation σ of a gaussian reward; 0.7 of their spread unless given.
     variances
@@ -71,7 +89,8 @@ class Nested(Unitless):
     Group effects are integrated out exactly, one level after the other, so scores that come late
     for a patch left behind reach all that is shared. Gaussian posteriors are exact. Logistic ones
     are normal with the curvature at the mode (Laplace), around the mean to first order; learning
-    ends at the mode, however the rows came.
+    ends at the mode. Whether rows came one by one or together, variances are the same, and
+    logistic means are to four digits.
 
     Labels beyond the number of levels only tell groups apart, the outermost first. An arm with
     fewer labels, or none, is in outer groups that were never seen; arms without labels that are
@@ -102,34 +121,42 @@ class Nested(Unitless):
         *,
         family: Family = "logistic",
         effects: Sequence[float] | None = None,
+        near: float | Literal[True] | None = None,
         noise: float | None = None,
         variances: Literal["empirical", "fixed"] = "empirical",
         scale: float | Sequence[float] | None = None,
         centre: Sequence[float] | None = None,
         width: float = 1.645,
     ) -> None:
-        if dim < 1 or int(dim) != dim:
-            raise ValueError(f"dim is {dim!r}; it must be a positive integer")
-        if family not in _TABLES:
+        if (family, False) not in _TABLES:
             raise ValueError(f'family is {family!r}; it must be "gaussian" or "logistic"')
         if variances not in ("empirical", "fixed"):
             raise ValueError(f'variances is {variances!r}; it must be "empirical" or "fixed"')
-        self.dim, self.family, self.variances = int(dim), family, variances
+        self.dim, self.family, self.variances = check_dim(dim), family, variances
         self.effects = effects
         if effects is not None:
             checked = (number(f"effects[{i}]", e, above=0.0) for i, e in enumerate(effects))
             self.effects = tuple(checked)
+        self.near = near if near is None or near is True else number("near", near, above=0.0)
+        self._places = 0 if near is None else _PLACES
+        if self._places and self.effects == ():
+            raise ValueError("near needs groups: arms are near each other in one")
+        if self._places and family == "logistic" and scale is None:
+            raise ValueError("near needs a stated scale where rewards are logistic")
+        if self.dim <= self._places and near is not None:
+            raise ValueError(f"dim is {dim}; with near, the first two columns are places")
         self.noise = None if noise is None else number("noise", noise, above=0.0)
         self.scale: float | tuple[float, ...] | None = None
         self.centre: tuple[float, ...] | None = None
         if scale is not None or centre is not None:
             stated = _SCALE if scale is None else scale
-            self.scale, self.centre, _ = coefficient_prior(self.dim, stated, centre)
+            count = self.dim - self._places
+            self.scale, self.centre, _ = coefficient_prior(count, stated, centre)
         self.width = number("width", width, low=0.0)
         gaussian = family == "gaussian"
         self._sized = gaussian and None in (self.effects, self.noise, self.scale)
         found = self._sized or self.scale is None
-        self._units = Units.none(self.dim) if found else None
+        self._units = self._no_units if found else None
         self._start()
 
     def widened(self, more: int, scale: float = _SCALE) -> "Nested":
@@ -140,15 +167,19 @@ class Nested(Unitless):
         """
         wide, centre = self.scale, self.centre
         if wide is not None:
-            own = wide if isinstance(wide, tuple) else (wide,) * (self.dim + 1)
+            own = wide if isinstance(wide, tuple) else (wide,) * (self.dim - self._places + 1)
             wide = (*own[:-1], *(scale,) * more, own[-1])
         if centre is not None:
             centre = (*centre[:-1], *(0.0,) * more, centre[-1])
         settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         return Nested(self.dim + more, **{**settings, "scale": wide, "centre": centre})
 
+    @property
+    def _no_units(self) -> Units:
+        return Units.none(self.dim, places=self._places)
+
     def _start(self) -> None:
-        units = Units.none(self.dim) if self._units is None else self._units
+        units = self._no_units if self._units is None else self._units
         # Gaussian rewards are learned in these units, so that those they came in do not matter.
         self._size = (units.size or 1.0) if self._sized else 1.0
         self._usual = units.mean if self._sized and self.scale is None else 0.0
@@ -157,17 +188,21 @@ class Nested(Unitless):
         if effects is None:
             effects = (0.5 * size, 0.5 * size) if gaussian else (1.0, 1.0)
         noise = _NOISE * size if self.noise is None else self.noise
+        count = self.dim - self._places
         if self.scale is None:
             wide = _SCALE / math.sqrt(units.long or 1.0)
-            _, _, ridge = coefficient_prior(self.dim, (wide,) * self.dim + (_SCALE,), None)
+            _, _, ridge = coefficient_prior(count, (wide,) * count + (_SCALE,), None)
         else:
-            scale = self.scale if isinstance(self.scale, tuple) else (self.scale,) * (self.dim + 1)
+            scale = self.scale if isinstance(self.scale, tuple) else (self.scale,) * (count + 1)
             centre = None if self.centre is None else tuple(c / size for c in self.centre)
-            _, _, ridge = coefficient_prior(self.dim, tuple(s / size for s in scale), centre)
+            _, _, ridge = coefficient_prior(count, tuple(s / size for s in scale), centre)
+        near = () if self.near is None else (effects[-1] if self.near is True else self.near,)
         last = (noise,) if gaussian else ()
-        self._guess = 2.0 * np.log(np.array([*effects, *last]) / size)
+        self._guess = 2.0 * np.log(np.array([*effects, *near, *last]) / size)
         tree = GroupTree.empty(len(effects))
-        self._prior = Known(tree, _TABLES[self.family].empty(ridge, tree), self._guess, 0)
+        kind = _TABLES[self.family, self.near is not None]
+        table = kind.empty(ridge, tree, places=self._places)
+        self._prior = Known(tree, table, self._guess, 0)
         self._know(self._prior)
 
     def _know(self, known: Known) -> None:
@@ -188,8 +223,15 @@ class Nested(Unitless):
         return self._posterior.theta.copy()
 
     @property
+    def spread(self) -> FloatArray:
+        """The posterior standard deviations of the coefficients; last, of the intercept."""
+        root = self._posterior.root
+        found: FloatArray = np.sqrt(np.einsum("ij,ij->j", root, root))
+        return found
+
+    @property
     def deviations(self) -> FloatArray:
-        """Standard deviations in use: of effects, outermost first, and of gaussian noise."""
+        """Standard deviations in use: of effects, outermost first; of near; of gaussian noise."""
         return self._size * np.sqrt(self._known.variances)
 
     @property
@@ -201,29 +243,36 @@ class Nested(Unitless):
         known, prior = self._known, self._prior
         if known.rows == prior.rows:
             return 0.0
-        _, after = known.table.weighed(known.variances, known.tree)
-        _, before = prior.table.weighed(known.variances, prior.tree)
-        return after - before
+        after = known.table.evidence(known.variances, known.tree, self._posterior)
+        return after - (prior.table.weighed(known.variances, prior.tree)[1] if prior.rows else 0.0)
 
     def _forms(
         self, features: npt.ArrayLike, groups: Groups | None
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """η = z·(θ, −1) + Σ a_l ε_l for each arm: z, a, and which ε it is."""
-        X = self._in_units(check_features(features, self.dim))
+    ) -> tuple[FloatArray, FloatArray, Seats, FloatArray, Around]:
+        """η = z·(θ, −1) + Σ a_l ε_l + own for each arm: z, a, whose ε, variances of own."""
+        X = check_features(features, self.dim)
+        spots, X = X[:, : self._places], self._in_units(X[:, self._places :])
         seats = self._known.tree.seats(groups, len(X))
         F, a = self._posterior.forms(seats.nodes)
-        Z = F[seats.which]
-        Z[:, : self.dim] += X
-        Z[:, self.dim] += 1.0
-        return Z, a[seats.which], seats.shared[seats.which]
+        a = a[seats.which]
+        Z = np.column_stack([X, np.ones(len(X)), np.zeros(len(X))])
+        nearby = self._posterior.nearby
+        if nearby is None:
+            Z += F[seats.which]
+            return Z, a, seats, np.zeros(len(X)), None
+        nodes = seats.nodes[seats.which, -1]
+        own = nearby.tell(Z, spots, nodes)
+        much = Z[:, -2:-1].copy()  # what is shared by the group, of which the neighbours tell, too
+        Z += much * F[seats.which]
+        return Z, much * a, seats, own, (nearby, spots, nodes)
 
     def _marginals(
         self, features: npt.ArrayLike, groups: Groups | None
     ) -> tuple[FloatArray, FloatArray]:
         """The mean and variance of each arm's η."""
-        Z, a, _ = self._forms(features, groups)
+        Z, a, _, own, _ = self._forms(features, groups)
         half = Z[:, :-1] @ self._posterior.root.T
-        variance = np.einsum("ij,ij->i", half, half) + np.einsum("ij,ij->i", a, a)
+        variance = np.einsum("ij,ij->i", half, half) + np.einsum("ij,ij->i", a, a) + own
         return self._usual + self._size * (Z @ self._posterior.v), self._size**2 * variance
 
     def moments(
@@ -234,25 +283,27 @@ class Nested(Unitless):
         η is the mean reward itself, or for logistic rewards its logit. Arms of one patch share
         its effect, seen or not, and all share the uncertainty of θ.
         """
-        Z, a, shared = self._forms(features, groups)
+        Z, a, seats, _, around = self._forms(features, groups)
+        shared = seats.shared[seats.which]
         half = Z[:, :-1] @ self._posterior.root.T
         covariance = half @ half.T
         for level in range(a.shape[1]):
             same = shared[:, level, None] == shared[:, level]
             covariance += np.where(same, np.outer(a[:, level], a[:, level]), 0.0)
+        if around is not None:
+            nearby, spots, nodes = around
+            covariance += nearby.left(spots, nodes, shared[:, -1])
         return self._usual + self._size * (Z @ self._posterior.v), self._size**2 * covariance
 
-    def factors(
-        self, features: npt.ArrayLike, groups: Groups | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """The means m (n,) of η and factors H (n, r): η = m + H·ε for arms of one innermost group.
+    def factors(self, features: npt.ArrayLike, groups: Groups | None = None) -> Factors:
+        """What arms of one innermost group share, as `moments` has it; for many groups at once.
 
-        ε is standard normal and the same for all such arms, so that H·Hᵀ is their covariance, as
-        `moments` has it; arms of many groups can be asked for at once.
+        What is left over is an arm's own: that arms near each other share some of it is not told.
         """
-        Z, a, _ = self._forms(features, groups)
+        Z, a, _, own, _ = self._forms(features, groups)
         H = np.hstack([Z[:, :-1] @ self._posterior.root.T, a])
-        return self._usual + self._size * (Z @ self._posterior.v), self._size * H
+        m = self._usual + self._size * (Z @ self._posterior.v)
+        return Factors(m, self._size * H, self._size**2 * own)
 
     def _reward(self, eta: FloatArray) -> FloatArray:
         return sigmoid(eta) if self.family == "logistic" else eta
@@ -284,10 +335,17 @@ class Nested(Unitless):
         self, features: npt.ArrayLike, rng: np.random.Generator, groups: Groups | None = None
     ) -> FloatArray:
         """Mean rewards under one joint draw of θ and of all effects, of new groups too."""
-        Z, a, shared = self._forms(features, groups)
-        theta = self._posterior.theta + self._posterior.root.T @ rng.standard_normal(self.dim + 1)
+        Z, a, seats, _, around = self._forms(features, groups)
+        shared = seats.shared[seats.which]
+        known = self._posterior
+        theta = known.theta + known.root.T @ rng.standard_normal(len(known.theta))
         noise = rng.standard_normal(int(shared.max(initial=-1)) + 1)
         eta = Z @ np.append(theta, -1.0) + np.einsum("ij,ij->i", a, noise[shared])
+        if around is not None:
+            nearby, spots, nodes = around
+            # Row by row, so that an arm's draw does not depend on those that follow.
+            root = nesting().semidefinite_root(nearby.left(spots, nodes, shared[:, -1]))
+            eta += root @ rng.standard_normal(len(Z))
         return self._reward(self._usual + self._size * eta)
 
     @property
@@ -302,7 +360,7 @@ class Nested(Unitless):
     ) -> Run:
         X = check_features(features, self.dim)
         if self.scale is not None:
-            check_scale(X)
+            check_scale(X[:, self._places :])
         y = check_rewards(rewards, len(X))
         if self.family == "logistic" and ((y < 0.0) | (y > 1.0)).any():
             bad = int(((y < 0.0) | (y > 1.0)).argmax())
@@ -310,16 +368,17 @@ class Nested(Unitless):
         return Run(X, y, None if groups is None else check_groups(groups, len(X)))
 
     def _add(self, rows: Run) -> None:
-        Z = np.column_stack([self._in_units(rows.X), np.ones(len(rows))])
+        spots, X = rows.X[:, : self._places], self._in_units(rows.X[:, self._places :])
+        Z = np.column_stack([X, np.ones(len(rows))])
         y = (rows.y - self._usual) / self._size
         paths, known = paths_of(rows.groups, len(rows)), self._known
         # Whether rows come one by one or together, variances are estimated from the same ones.
         visit = last_visit(known.rows + len(y)) - known.rows
         if self.variances == "empirical" and len(self._guess) and visit > 0:
-            known = known.added(Z[:visit], y[:visit], paths[:visit])
+            known = known.added(Z[:visit], y[:visit], paths[:visit], spots[:visit])
             known = known.estimated(self._guess, self._prior.log_variances)
-            Z, y, paths = Z[visit:], y[visit:], paths[visit:]
-        self._know(known.added(Z, y, paths).at_mode())
+            Z, y, paths, spots = Z[visit:], y[visit:], paths[visit:], spots[visit:]
+        self._know(known.added(Z, y, paths, spots).at_mode())
 
     def _fade(self, factor: float) -> None:
         self._know(self._known.discounted(self._prior, factor).at_mode())
@@ -348,10 +407,11 @@ class Nested(Unitless):
             "nested",
             {
                 "dim": self.dim,
-                **{name: getattr(self, name) for name in _SETTINGS if name != "centre"},
+                **{name: getattr(self, name) for name in _SETTINGS if name not in _LATER},
                 "effects": None if self.effects is None else list(self.effects),
                 "scale": list(self.scale) if isinstance(self.scale, tuple) else self.scale,
                 **({} if self.centre is None else {"centre": list(self.centre)}),
+                **({} if self.near is None else {"near": self.near}),
                 "known": self._known.state(),
                 "prior": self._prior.state(),
                 "units": None if self._units is None else self._units.state(),
@@ -362,9 +422,9 @@ class Nested(Unitless):
     def restore(cls, state: Mapping[str, Any] | str) -> Self:
         """The belief that `state` was taken from."""
         state = unseal("nested", state)
-        settings = {name: entry(state, name) for name in _SETTINGS if name != "centre"}
-        # A state without a centre expects zeros.
-        belief = cls(entry(state, "dim"), centre=state.get("centre"), **settings)
+        settings = {name: entry(state, name) for name in _SETTINGS if name not in _LATER}
+        settings |= {name: state.get(name) for name in _LATER}
+        belief = cls(entry(state, "dim"), **settings)
         if entry(state, "units") is not None:
             belief._units = Units.restore(state["units"])
             belief._start()

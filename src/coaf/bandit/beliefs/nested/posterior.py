@@ -3,19 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
 
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.beliefs.nested.groups import GroupTree
-
-
-def nesting() -> Any:
-    """The compiled loops, which load numba, on first use."""
-    from coaf.bandit.compiled import nesting
-
-    return nesting
+from coaf.bandit.beliefs.nested.nearby import Nearby, nesting
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,8 @@ class NestedPosterior:
         What is left of Σ w (y − η)² and the squares of the prior at the best θ and effects.
     logdet
         ln det of the precision of θ, plus Σ ln(1 + τ²n) over all groups.
+    nearby
+        Rows that say something of arms near them, where rows have places.
     """
 
     theta: FloatArray
@@ -60,6 +55,7 @@ class NestedPosterior:
     levels: tuple[Level, ...]
     misfit: float
     logdet: float
+    nearby: Nearby | None = None
 
     @property
     def v(self) -> FloatArray:

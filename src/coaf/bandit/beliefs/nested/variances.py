@@ -7,7 +7,7 @@ import numpy as np
 
 from coaf.bandit.arrays import FloatArray
 
-FIRST = 10
+FIRST_VISIT = 10
 SPREAD = 1.5  # standard deviation of a log variance, a priori
 _FAR = 12.0  # how far a log variance may be from its guess: a factor of 400 in τ
 _H, _STEPS, _LONGEST, _CLOSE = 0.05, 60, 2.0, 3e-3
@@ -23,7 +23,7 @@ def last_visit(rows: int) -> int:
     >>> [last_visit(n) for n in (9, 10, 11, 12, 5000)]
     [0, 10, 10, 12, 4766]
     """
-    last, upcoming = 0, FIRST
+    last, upcoming = 0, FIRST_VISIT
     while upcoming <= rows:
         last, upcoming = upcoming, -(-6 * upcoming // 5)
     return last

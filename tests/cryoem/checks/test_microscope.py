@@ -11,6 +11,7 @@ from coaf.bandit.checks.contract import ContractError
 from coaf.cryoem.checks.microscope import check_microscope
 from coaf.cryoem.grid import Hole, Patch, Square
 from coaf.cryoem.microscope import Microscope, Rehearsal, Score, Survey
+from coaf.cryoem.simulator.cassette import Cassette
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.timing import SLOW, Timing
 
@@ -269,6 +270,156 @@ def test_each_promise_can_fail(broken: Callable[..., Simulator], mistake: str) -
         check_microscope(lambda: broken(2, squares=2, shots=2, pixels=False, delay="none"))
 
 
+def _plus(seconds: float, verb: str, **kept: Any) -> dict[str, Any]:
+    """A verb that spends more than it should."""
+
+    def spends(self: Any, *args: Any) -> Any:
+        self._clock += seconds
+        return getattr(Simulator, verb)(self, *args)
+
+    return {verb: spends, **kept}
+
+
+def _seen(change: Callable[[Any, Survey], Survey]) -> dict[str, Any]:
+    """A survey that shows something else."""
+    return {"survey": lambda self, square: change(self, Simulator.survey(self, square))}
+
+
+def _scored(change: Callable[[Any, list[Score]], list[Score]]) -> dict[str, Any]:
+    """Scores that are something else."""
+    return {"collect": lambda self: change(self, Simulator.collect(self))}
+
+
+def _turns(self: Any, some: Any) -> Any:
+    """The other way round each time."""
+    self.asked = getattr(self, "asked", 0) + 1
+    return some[::-1] if self.asked % 2 else some
+
+
+def _unnamed(self: Any, square: str) -> Survey:
+    if square not in [one.name for one in self.squares()]:
+        raise KeyError("what is that?")
+    return Simulator.survey(self, square)
+
+
+def _charges(self: Any, square: str) -> Survey:
+    self._clock += square not in [one.name for one in self.squares()]
+    return Simulator.survey(self, square)
+
+
+def _renames(self: Any, hole: Hole) -> float:
+    self.feature_names = (*self.feature_names[:-1], "other")
+    return Simulator.expose(self, hole)
+
+
+def _backwards(self: Any, patch: Patch) -> float:
+    seconds = Simulator.move(self, patch)
+    self._clock -= 2.0 * seconds
+    return -seconds
+
+
+def _at_once(self: Any, patch: Patch) -> float:
+    now = self._clock
+    Simulator.move(self, patch)
+    self._clock = now
+    return 0.0
+
+
+def _noted(self: Any, square: str) -> Survey:
+    self.peeked = True
+    return Simulator.peek(self, square)
+
+
+def _slower(self: Any, square: str) -> Survey:
+    peeking, self.peeked = getattr(self, "peeked", False), False
+    self._clock += 10.0 * peeking
+    return Simulator.survey(self, square)
+
+
+def _begun(self: Any) -> Any:
+    same: Any = Simulator.again(self)
+    same.clean = True
+    return same
+
+
+def _foretold(self: Any, reward: Callable[[Score], float | None]) -> dict[str, float]:
+    told = Simulator.worth(self, reward)
+    return told if told or getattr(self, "clean", False) else {"some hole": 1.0}
+
+
+def _visit(change: Callable[[Any, float], float]) -> dict[str, Any]:
+    def first_visit(self: Any, reward: Callable[[Score], float | None], hole: str) -> float:
+        return change(reward, Simulator.first_visit(self, reward, hole))
+
+    return {"first_visit": first_visit}
+
+
+def _services(self: Any, hole: Hole) -> float:
+    self.serviced = getattr(self, "serviced", 0.0) + 100.0
+    return Simulator.expose(self, hole)
+
+
+def _upkeep(extra: Callable[[Any], float]) -> property:
+    return property(lambda self: Simulator.upkeep.fget(self) + extra(self))  # type: ignore[attr-defined]
+
+
+# What else a microscope may get wrong: the verbs that differ, and what is said of it.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"survey": _unnamed}, "surveying an unknown square, the message must name"),
+    ({"survey": _charges}, "refusing surveying an unknown square moved the clock"),
+    ({"expose": _renames}, "feature_names changed on the way"),
+    ({"clock": property(lambda self: self._clock - 1e4)}, "the clock starts at -10000"),
+    ({"squares": lambda self: _turns(self, Simulator.squares(self))}, "from one call to the next"),
+    (_plus(1.0, "squares"), r"squares\(\) took time"),
+    (_seen(lambda self, seen: replace(seen, patches=_turns(self, seen.patches))), "other patches"),
+    (_seen(lambda self, seen: replace(seen, square="x")), "a survey is of another square"),
+    (_seen(lambda self, seen: replace(seen, features={})), "must have one entry per patch"),
+    (
+        _seen(
+            lambda self, seen: replace(
+                seen, patches=(*seen.patches[:-1], replace(seen.patches[-1], square="x"))
+            )
+        ),
+        "is of another square",
+    ),
+    ({"move": _backwards}, "move moved the clock back"),
+    ({"move": _at_once}, "move took no time"),
+    (_plus(1.0, "collect"), r"collect\(\) took time"),
+    ({"upkeep": _upkeep(lambda self: 1e9)}, "upkeep is more than the clock"),
+    (
+        {"expose": _services, "upkeep": _upkeep(lambda self: getattr(self, "serviced", 0.0))},
+        "upkeep grew by 100 s in an exposure",
+    ),
+    (_plus(1.0, "wait"), r"wait\(10\) moved the clock by 11 s"),
+    (
+        _scored(lambda self, new: [replace(s, arrived_at=s.arrived_at + 1e3) for s in new]),
+        "was collected before it arrived",
+    ),
+    (
+        _scored(lambda self, new: new if self._taken else [Score("h", 0, 3.0, None, 0.0, 0.0)]),
+        "there are scores before anything was exposed",
+    ),
+    (_scored(lambda self, new: new[::-1]), "scores must come oldest first"),
+    ({"peek": _noted, "survey": _slower}, "takes another time to survey"),
+    ({"worth": _foretold, "again": _begun}, "knows holes before any was exposed"),
+    (
+        _visit(lambda reward, told: told + float(reward.__name__ == "_none")),
+        r"first_visit\(\) must count a reward that is None as 0",
+    ),
+    (
+        _visit(lambda reward, told: float("nan") if reward.__name__ == "_fine" else told),
+        "a first visit of .* gives nan",
+    ),
+]
+
+
+@pytest.mark.parametrize(("verbs", "mistake"), WRONG, ids=[mistake for _, mistake in WRONG])
+def test_whatever_verb_is_wrong_is_named(verbs: dict[str, Any], mistake: str) -> None:
+    broken: Callable[..., Simulator] = type("Wrong", (Simulator,), verbs)
+    with pytest.raises(ContractError, match=mistake):
+        check_microscope(lambda: broken(2, squares=2, shots=2, pixels=False, delay="none"))
+
+
 class Plain:
     """A simulator behind the verbs of a microscope alone, and what else is asked for."""
 
@@ -298,3 +449,73 @@ def test_a_grid_without_patches_cannot_be_checked() -> None:
 
     with pytest.raises(ValueError, match="at least two holes"):
         check_microscope(lambda: Bare(2, squares=2, pixels=False))
+
+
+class Loader(Cassette):
+    """Two grids, right in all but what a subclass says."""
+
+    def __init__(self) -> None:
+        super().__init__([Simulator(seed, squares=2, pixels=False) for seed in (1, 2)])
+
+
+class LoadsInNoTime(Loader):
+    def load(self, grid: str) -> float:
+        super().load(grid)
+        return 5.0
+
+
+class LoadsBackwards(Loader):
+    def load(self, grid: str) -> float:
+        super().load(grid)
+        return -5.0
+
+
+class LoadsAnything(Loader):
+    def load(self, grid: str) -> float:
+        return super().load(grid if grid in self.grids else self.grids[0])
+
+
+class Forgets(Loader):
+    loads = 0
+
+    def load(self, grid: str) -> float:
+        self.loads += 1
+        return super().load(grid)
+
+    def squares(self) -> list[Square]:
+        return super().squares()[: 3 - self.loads] if self.loads > 2 else super().squares()
+
+
+class Mixes(Loader):
+    def squares(self) -> list[Square]:
+        return [replace(one, name=f"square {k}") for k, one in enumerate(super().squares())]
+
+
+class Lists(Loader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.grids: Any = list(self.grids)
+
+
+def test_one_that_loads_grids_keeps_its_promises() -> None:
+    check_microscope(Loader)
+
+
+@pytest.mark.parametrize(
+    ("broken", "mistake"),
+    [
+        (LoadsInNoTime, "load returned 5.0 s, but the clock moved by 240 s"),
+        (LoadsBackwards, "load returned -5.0 s"),
+        (LoadsAnything, "loading an unknown grid must raise"),
+        (Forgets, "grid 'grid 1' has other squares when it is loaded again"),
+        (Lists, "it must be a tuple of names, at least one"),
+    ],
+)
+def test_each_promise_of_loading_can_fail(broken: type[Loader], mistake: str) -> None:
+    with pytest.raises(ContractError, match=mistake):
+        check_microscope(broken)
+
+
+def test_grids_need_squares_of_different_names() -> None:
+    with pytest.raises(ValueError, match="square 'square 0' is there more than once"):
+        check_microscope(Mixes)
