@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
+from coaf.cryoem.microscope import upkeep_of
 from coaf.cryoem.simulator.simulator import Simulator
 from coaf.cryoem.vision.features import HOLE_FEATURES
 from grid_statistics import Holes, describe, ranking, tabulate
@@ -83,8 +84,8 @@ def day(simulator: Simulator, hours: float = 24.0) -> tuple[list[float], list[fl
         for patch in simulator.survey(square.name).patches:
             if simulator.clock > hours * 3600.0:
                 return inner, outer, delays
-            kept = simulator.upkeep
-            moved = simulator.move(patch) - (simulator.upkeep - kept)
+            kept = upkeep_of(simulator)
+            moved = simulator.move(patch) - (upkeep_of(simulator) - kept)
             for k, hole in enumerate(patch.holes):
                 took = simulator.expose(hole)
                 (inner if k else outer).append(took if k else took + moved)

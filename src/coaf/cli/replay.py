@@ -183,6 +183,10 @@ def replay(
     told = data["reward"]
     wanted = f"good below {told.removeprefix('ctf<')} Å" if reward is None else told
     show(f"{data['name']}: {many}, {wanted}", headings, rows, below=yardsticks)
+    if not yardsticks:
+        say(
+            "No yardstick: who is free to choose, without --hours, may collect the best hole alone."
+        )
     if data["not_played"]:
         say(f"{data['not_played']} holes were not played: never exposed, or numbers are missing.")
     if out is not None:

@@ -112,11 +112,12 @@ class Microscope(Protocol):
         """Seconds since the session began."""
 
     @property
-    def upkeep(self) -> float:
+    def upkeep(self) -> Mapping[str, float]:
         """Seconds of the clock that went to maintenance so far, inside verbs that took longer.
 
-        What a move or an exposure took is what it returned less what this grew by meanwhile:
-        maintenance says nothing of how long the next one takes.
+        By kind: "dewar", "filter", or whatever it is called. What a move or an exposure took is
+        what it returned less what this grew by meanwhile: maintenance says nothing of how long the
+        next one takes.
         """
 
     def squares(self) -> Sequence[Square]:
@@ -136,6 +137,11 @@ class Microscope(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
+
+
+def upkeep_of(microscope: Microscope) -> float:
+    """Seconds of the clock that went to maintenance so far, of all kinds."""
+    return sum(microscope.upkeep.values())
 
 
 @runtime_checkable

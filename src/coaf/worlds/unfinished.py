@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from coaf.bandit.arrays import FloatArray
-
-PACKAGE = Path(__file__).parents[1]
+from coaf.bandit.kept.place import PACKAGE
 
 
 @functools.cache

@@ -70,6 +70,13 @@ class Eager(Renewal):
         super().update(visit)
 
 
+class Overflows(Halfway):
+    def update(self, visit: Visit) -> None:
+        super().update(visit)
+        if visit.overrun:
+            self.rate = float("inf")
+
+
 class Gullible(Halfway):
     def update(self, visit: Visit) -> None:
         self.rate = self.step(visit)
@@ -104,9 +111,10 @@ class LosesItsPlace(Halfway):
         (Meddles(), "enter changed the visit"),
         (Twice(), "update with nothing new moved it"),
         (Eager(), "update told of the same twice moved it twice"),
+        (Overflows(), "value is inf after a follow-up"),
         (Gullible(), "what a blind visit seemed to bring counts"),
         (Opaque(), "is not JSON"),
-        (Forgets(), "differs once restored: state.. misses something"),
+        (Forgets(), "value differs once restored: state.. misses something"),
         (LosesItsPlace(), "value of a visit differs once restored"),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),

@@ -105,8 +105,8 @@ class LosesSquares(Simulator):
 
 class CountsTooMuchUpkeep(Simulator):
     @property
-    def upkeep(self) -> float:
-        return 10.0 * self.clock
+    def upkeep(self) -> dict[str, float]:
+        return {"dewar": 10.0 * self.clock}
 
 
 class LacksRows(Simulator):
@@ -360,7 +360,7 @@ def _services(self: Any, hole: Hole) -> float:
 
 
 def _upkeep(extra: Callable[[Any], float]) -> property:
-    return property(lambda self: Simulator.upkeep.fget(self) + extra(self))  # type: ignore[attr-defined]
+    return property(lambda self: {"own": extra(self), **Simulator.upkeep.fget(self)})  # type: ignore[attr-defined]
 
 
 # What else a microscope may get wrong: the verbs that differ, and what is said of it.
@@ -386,6 +386,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"move": _at_once}, "move took no time"),
     (_plus(1.0, "collect"), r"collect\(\) took time"),
     ({"upkeep": _upkeep(lambda self: 1e9)}, "upkeep is more than the clock"),
+    ({"upkeep": 0.0}, "give seconds by kind"),
     (
         {"expose": _services, "upkeep": _upkeep(lambda self: getattr(self, "serviced", 0.0))},
         "upkeep grew by 100 s in an exposure",

@@ -179,6 +179,13 @@ def lucky() -> Pilot:
     return pilot_for(Settings(pilot="window", columns=COLUMNS, explore=share, seed=seed))
 
 
+class Impossible(EveryHole):
+    """Says that what it chooses is never chosen."""
+
+    def hole(self, here: Open, left: Left, *, inside: bool) -> Choice:
+        return replace(super().hole(here, left, inside=inside), propensity=0.0)
+
+
 class Speechless(EveryHole):
     def guess(self) -> int:
         return 7
@@ -207,6 +214,7 @@ class Bare:
         (Counting, "patch.. gave another answer when asked again"),
         (Hoarding, "square.. changed the state; it only asks"),
         (Brooding, "is asking remembered"),
+        (Impossible, "hole.. has a propensity of 0.0"),
         (Elsewhere, "hole.. chose 'square 0 patch 0 hole 0', and it was offered"),
         (Nameless, "square.. gave 'square 0'; it must be a Choice"),
         (Short, r"estimates.. has shape \(3,\); it must be a number, or nan, for each of 4 holes"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.grid import Hole, Patch, Square
-from coaf.cryoem.microscope import NotExposedError, Score, Survey
+from coaf.cryoem.microscope import NotExposedError, Score, Survey, upkeep_of
 from coaf.cryoem.pilot import Choice, Left, Open, Scored
 from coaf.cryoem.pilots.baselines import EveryHole, Rule
 from coaf.cryoem.pilots.catalogue import PILOTS
@@ -177,8 +177,8 @@ def test_a_score_is_learned_once() -> None:
     assert refused(1, 3.0) == [], "the same again says nothing new"
     assert refused(1, 9.0) == ["a second score of shot 1; if it is right, correct the first"]
     assert refused(2, 3.0) == ["a score of shot 2, which was not taken in this session"]
-    assert refused(7, 3.0, "h1") == ["a score of shot 7, which was not taken in this session"]
-    assert list(engine.learning.values) == [("h0", 1)]
+    assert refused(7, 3.0, "h1") == [], "of what nobody reported there may be more shots"
+    assert list(engine.learning.values) == [("h0", 1), ("h1", 7)]
     with pytest.raises(ValueError, match="there is no hole 'elsewhere'"):
         refused(0, 3.0, "elsewhere")
 
@@ -467,8 +467,8 @@ class Interrupted(Simulator):
     taken, refills = 0, 0.0
 
     @property
-    def upkeep(self) -> float:
-        return super().upkeep + self.refills
+    def upkeep(self) -> dict[str, float]:
+        return super().upkeep | {"refill": self.refills}
 
     def expose(self, hole: Hole) -> float:
         seconds, self.taken = super().expose(hole), self.taken + 1
@@ -485,7 +485,7 @@ def test_maintenance_is_not_taken_for_a_slow_stage(kind: type[Simulator]) -> Non
     microscope = kind(3, squares=12, pixels=False, delay="none", faults=())
     session = collect(microscope, "take-all", hours=8.0, explore=0.0)
     kept = [row["seconds"] or 0.0 for row in session.rows if row["event"] == "upkeep"]
-    assert sum(kept) == pytest.approx(microscope.upkeep)
+    assert sum(kept) == pytest.approx(upkeep_of(microscope))
     slowest = max(row["seconds"] or 0.0 for row in session.exposures())
     assert max(kept) > 500.0 > slowest
     engine = drive(microscope.again(), "take-all", hours=8.0)
@@ -530,7 +530,7 @@ def test_a_session_outlives_bad_input() -> None:
     assert told["unscored"] == 0
     assert told["refused"] == told["exposed"], "of each score, the second"
     failed = [row["why"] for row in session.rows if row["event"] == "failed"]
-    assert failed == ["The square failed: the image is black"]
+    assert failed == ["The square failed: the image is black"] * 2
     opened = [row["why"] for row in session.rows if row["event"] == "open"]
     assert len(opened) == 2
     assert any("features that are no numbers: 1" in why for why in opened)
@@ -642,7 +642,7 @@ def test_a_session_outlives_what_fails(kind: type[Shaky], policy: str) -> None:
     assert told["failed"] == len(failed) > 10
     assert told["exposed"] > 50
     assert told["unscored"] == 0
-    again = 1 if kind is Vague else 2
+    again = 1 if kind is Vague else 4  # twice, and twice again if nothing else worked either
     patches = {p.name for s in session.surveys.values() for p in s.patches}
     tries = {name: n for name, n in microscope.tried.items() if name not in patches}
     assert max(tries.values()) == again
@@ -671,7 +671,7 @@ def test_a_microscope_that_fails_always_is_told_to_a_person_and_spared() -> None
     first = told.index("alarm")
     assert told[:first].count("go") == 3
     assert told.count("go") > 5
-    assert told[first + 1 :: 2] == ["wait"] * len(told[first + 1 :: 2]), "tries are spaced"
+    assert ("go", "go") not in set(pairwise(told[first:])), "tries are spaced"
     assert told[-1] == "stop"
 
 

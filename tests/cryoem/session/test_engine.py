@@ -165,23 +165,12 @@ def test_a_late_report_settles_it(way: str) -> None:
         hand.tell(ev.Reconciled, hole=hole, taken=False)
 
 
-def test_a_score_of_a_shot_that_a_hole_does_not_have_settles_nothing() -> None:
-    hand = Hand()
-    hand.open("s1")
-    hand.obey(hand.next())
-    hole = str(hand.next().name)
-    hand.tell(ev.ScoreCame, hole=hole, shot=3, values={"ctf": 3.0})
-    assert hand.states(hole) == ["told"]
-    assert [note.what for note in hand.engine.notes] == ["refused"]
-
-
 @pytest.mark.parametrize("tries", [1, 2])
 def test_a_score_knows_better_than_a_report_that_the_beam_was_off(tries: int) -> None:
     hand = Hand(tries=tries)
     hand.open("s1")
     hand.obey(hand.until("go"))
     assert hand.next().name == "s1p1h0"
-    hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0}, shot=1)
     hand.tell(ev.Failed, what="exposure", name="s1p1h0", beam="off")
     assert hand.states("s1p1h0") == ["failed" if tries == 1 else "free"]
     hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 3.0})
@@ -328,8 +317,9 @@ def test_an_offered_patch_that_cannot_be_reached_is_passed() -> None:
 def test_a_square_that_cannot_be_opened_is_not_told_again() -> None:
     hand = Hand()
     hand.tell(ev.AtlasSeen, squares=squares("s1", "s2", "s3"))
-    assert hand.next().name == "s1"
-    hand.tell(ev.Failed, what="square", name="s1", why="black image")
+    for _ in range(2):
+        assert hand.next().name == "s1"
+        hand.tell(ev.Failed, what="square", name="s1", why="black image")
     hand.tell(ev.SquareRefused, square="s2", why="broken")
     assert hand.next().name == "s3"
     hand.tell(ev.Overridden, who="Ada", do="return", what="square", name="s1")
@@ -449,6 +439,8 @@ def test_a_square_can_be_forced_open() -> None:
     hand.tell(ev.Overridden, who="Ada", do="force", what="square", name="s3")
     told = hand.next()
     assert (told.do, told.name, told.why) == ("open square", "s3", "Ada asked for it.")
+    hand.tell(ev.Failed, what="square", name="s3")
+    assert hand.next().name == "s3"
     hand.tell(ev.Failed, what="square", name="s3")
     assert hand.next().name == "s1"
 
@@ -573,7 +565,7 @@ def test_scores_are_told_once_with_how_long_they_were_waited_for() -> None:
     hand.tell(ev.ScoreCame, hole="s1p1h0", values={"ctf": 9.0})
     assert diary(hand).scores == [Scored("s1p1h0", 0, 1.0, 45.0)]
     assert ["second score" in note.why for note in hand.engine.notes] == [True]
-    hand.tell(ev.ScoreCame, hole="s1p2h0", shot=1, values={"ctf": 3.0})
+    hand.tell(ev.ScoreCame, hole="s1p1h0", shot=1, values={"ctf": 3.0})
     assert "shot 1, which was not taken in this session" in hand.engine.notes[-1].why
     assert len(diary(hand).scores) == 1
 
@@ -1006,7 +998,9 @@ def test_grids_are_loaded_in_order_and_what_is_on_others_is_not_told() -> None:
     told = hand.until("load grid")
     assert told.name == "B"
     assert [hole[:4] for hole in hand.exposures()] == ["a1p1", "a1p1"]
-    hand.tell(ev.Failed, what="grid", name="B", why="the loader is stuck")
+    for _ in range(2):
+        assert hand.next().name == "B"
+        hand.tell(ev.Failed, what="grid", name="B", why="the loader is stuck")
     told = hand.next()
     assert (told.do, told.name) == ("load grid", "C")
     hand.tell(ev.GridLoaded, grid="C")
@@ -1028,10 +1022,10 @@ def test_a_grid_loaded_by_hand_is_none_of_the_list() -> None:
 
 
 def test_no_grid_that_can_be_loaded_is_the_end() -> None:
-    hand = Hand(grids=("A", "B"))
-    for name in ("A", "B"):
-        assert hand.next().name == name
-        hand.tell(ev.Failed, what="grid", name=name)
+    hand = Hand(grids=("A",), tries=2)
+    for _ in range(2):
+        assert hand.next().name == "A"
+        hand.tell(ev.Failed, what="grid", name="A")
     assert hand.next().do == "stop"
 
 

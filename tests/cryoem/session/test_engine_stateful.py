@@ -1,6 +1,7 @@
 """A microscope that does what it is told, or fails, forgets and does as it likes; and people."""
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 from hypothesis import settings
@@ -13,7 +14,7 @@ from coaf.cryoem.timing import HOUR
 from cryoem.session.hand import Hand, again, known, squares, survey
 
 NAMES = ("s1", "s2", "s3")
-HOLES = tuple(f"{s}p{p}h{h}" for s in NAMES for p in (1, 2) for h in (0, 1))
+HOLES = tuple(f"{s}p{p}h{h}" for s in NAMES for p in (1, 2) for h in (0, 1, 2))
 PLAN_HOURS = 0.1
 
 
@@ -34,8 +35,10 @@ class Microscope(RuleBasedStateMachine):
         pilot=st.sampled_from(["take-all", "microscopist", "coaf"]),
         column=st.sampled_from(["ice", "prediction"]),
         tries=st.integers(1, 3),
+        shots=st.sampled_from([1, 1, 3]),
     )
-    def start(self, pilot: str, column: str, tries: int) -> None:
+    def start(self, pilot: str, column: str, tries: int, shots: int) -> None:
+        self.shots = shots
         chosen: dict[str, Any] = {"pilot": pilot, "columns": (column,), "tries": tries}
         self.hand = Hand(hours=4.0, plan_hours=PLAN_HOURS, explore=0.2, **chosen)
         self.hand.tell(ev.AtlasSeen, squares=squares(*NAMES))
@@ -106,10 +109,12 @@ class Microscope(RuleBasedStateMachine):
         assert told is not None
         name, hand = str(told.name), self.hand
         what = {"open square": "square", "go": "move", "expose": "exposure"}.get(told.do)
-        opened = told.do == "open square" and hand.engine.book.square(name).opened
+        opened = told.do == "open square" and bool(hand.engine.book.square(name).patches)
         if end == "silence" or opened:
             return
-        if end == "done" or what is None:
+        if end == "done" and told.do == "open square":
+            hand.tell(ev.SquareOpened, survey=survey(name, shots=self.shots))
+        elif end == "done" or what is None:
             hand.obey(told)
             if told.do == "expose":
                 self.taken.add(name)
@@ -119,12 +124,14 @@ class Microscope(RuleBasedStateMachine):
             if what == "exposure" and end == "off":
                 self._settle(name)
 
-    @rule(hole=st.sampled_from(HOLES), move=st.booleans())
-    def expose_unasked(self, hole: str, move: bool) -> None:
+    @rule(
+        hole=st.sampled_from(HOLES), move=st.booleans(), shots=st.sampled_from([None, None, 1, 4])
+    )
+    def expose_unasked(self, hole: str, move: bool, shots: int | None) -> None:
         if hole in self.hand.engine.book.holes:
             if move:
                 self.hand.tell(ev.Moved, patch=hole[:4], seconds=30.0)
-            self.hand.tell(ev.Exposed, hole=hole, seconds=9.0)
+            self.hand.tell(ev.Exposed, hole=hole, seconds=9.0, shots=shots)
             self.taken.add(hole)
             self._settle(hole)
 
@@ -143,14 +150,23 @@ class Microscope(RuleBasedStateMachine):
 
     # Scores
 
-    @rule(hole=st.sampled_from(HOLES), ctf=st.sampled_from([3.0, 9.0, None, -1.0]))
-    def score(self, hole: str, ctf: float | None) -> None:
+    @rule(
+        hole=st.sampled_from(HOLES),
+        shot=st.sampled_from([0, 0, 0, 1, 3]),
+        ctf=st.sampled_from([3.0, 9.0, None, -1.0]),
+    )
+    def score(self, hole: str, shot: int, ctf: float | None) -> None:
         if hole in self.hand.engine.book.holes:
             may = self.hand.states(hole)[0] != "deleted"
-            self.hand.tell(ev.ScoreCame, hole=hole, values={"ctf": ctf})
+            self.hand.tell(ev.ScoreCame, hole=hole, shot=shot, values={"ctf": ctf})
             if may:
                 self.taken.add(hole)
                 self._settle(hole)
+
+    @rule(hole=st.sampled_from(HOLES), shot=st.sampled_from([0, 1, 3]))
+    def lose(self, hole: str, shot: int) -> None:
+        if hole in self.hand.engine.book.holes:
+            self.hand.tell(ev.ScoreLost, hole=hole, shot=shot)
 
     @rule(hole=st.sampled_from(HOLES), ctf=st.sampled_from([3.0, 9.0]))
     def correct(self, hole: str, ctf: float) -> None:
@@ -211,8 +227,30 @@ class Microscope(RuleBasedStateMachine):
 
     @rule(square=st.sampled_from(NAMES))
     def open_unasked(self, square: str) -> None:
-        if not self.hand.engine.book.square(square).opened:
-            self.hand.tell(ev.SquareOpened, survey=survey(square), seconds=60.0)
+        book = self.hand.engine.book
+        if not book.square(square).opened and not book.square(square).patches:
+            self.hand.tell(ev.SquareOpened, survey=survey(square, shots=self.shots), seconds=60.0)
+
+    @rule(square=st.sampled_from(NAMES), patch=st.sampled_from([1, 2]))
+    def add(self, square: str, patch: int) -> None:
+        name, book = f"{square}p{patch}", self.hand.engine.book
+        if f"{name}h2" in book.holes:
+            return
+        whole = survey(square, {name: 3}, shots=self.shots)
+        new = whole.patches[0].holes[2 if name in book.patches else 0 :]
+        one = replace(whole.patches[0], holes=new)
+        rows = {name: whole.features[name][-len(new) :]}
+        self.hand.tell(ev.HolesAdded, survey=replace(whole, patches=(one,), features=rows))
+        if book.square(square).excluded or book.patch(name).excluded:
+            self.barred |= {hole.name for hole in new}
+
+    @rule(grid=st.sampled_from(["g1", "g1", "g2"]))
+    def load(self, grid: str) -> None:
+        self.hand.tell(ev.GridLoaded, grid=grid, seconds=90.0)
+
+    @rule(hours=st.sampled_from([0.2, 4.0, 9.0, None]))
+    def budget(self, hours: float | None) -> None:
+        self.hand.tell(ev.BudgetChanged, hours=hours)
 
     @precondition(lambda self: len(self.hand.engine.events) > 25)
     @rule()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coaf.cryoem.microscope import Autoloader, Rehearsal
+from coaf.cryoem.microscope import Autoloader, Rehearsal, upkeep_of
 from coaf.cryoem.session.collect import GOOD
 from coaf.cryoem.simulator.cassette import ATLAS, LOAD, Cassette
 from coaf.cryoem.simulator.simulator import Simulator
@@ -73,7 +73,7 @@ def test_grids_are_worked_on_by_one_clock_and_one_instrument() -> None:
     one.wait(9 * 3600.0)  # the dewar is due, once
     one.survey(one.squares()[0].name)
     kept = one.upkeep
-    assert kept > 0.0
+    assert upkeep_of(one) > 0.0
     one.load("grid 1")
     one.move(first)
     assert one.upkeep == kept

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coaf.cryoem.feedback import Feedback
+from coaf.cryoem.microscope import upkeep_of
 from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.simulator.conditions import (
     Conditions,
@@ -231,8 +232,8 @@ def test_times_have_the_measured_means(
         simulator = quick(seed, regime=regime, squares=6)  # type: ignore[arg-type]
         for square in simulator.squares():
             for one in simulator.survey(square.name).patches:
-                before = simulator.upkeep
-                way = simulator.move(one) - (simulator.upkeep - before)
+                before = upkeep_of(simulator)
+                way = simulator.move(one) - (upkeep_of(simulator) - before)
                 first, *rest = (simulator.expose(h) for h in one.holes)
                 outer.append(way + first)
                 inner += rest
@@ -246,8 +247,8 @@ def test_a_way_takes_as_long_whatever_was_done_before() -> None:
     for simulator, step in ((one, 1), (other, -1)):
         for square in simulator.squares()[::step]:
             for patch in simulator.survey(square.name).patches[::step]:
-                before = simulator.upkeep
-                took = simulator.move(patch) - (simulator.upkeep - before)
+                before = upkeep_of(simulator)
+                took = simulator.move(patch) - (upkeep_of(simulator) - before)
                 ways.setdefault(patch.name, []).append(took)
     assert all(a == pytest.approx(b) for a, b in ways.values())
     assert len({round(a, 6) for a, _ in ways.values()}) == len(ways)
@@ -263,7 +264,7 @@ def test_maintenance_spends_time_and_trains_nothing() -> None:
     for level, seconds in simulator.log:
         learned.learn(level, seconds)
     spent = sum(seconds for level, seconds in simulator.log if level in MAINTENANCE)
-    assert spent == pytest.approx(simulator.upkeep)
+    assert spent == pytest.approx(upkeep_of(simulator))
     assert spent > 1000.0
     found = Timing.from_log(simulator.log, prior=simulator.timing)
     assert found.maintenance == sum(level in MAINTENANCE for level, _ in simulator.log)

@@ -23,7 +23,7 @@ FURTHEST = 32.0  # half ranges from the middle beyond which a feature counts as 
 _NUMBERS = ("mean", "size", "largest", "long", "rows", "stays")
 
 # Rows with what was forgotten after them, or the name of a method that made them a prior.
-Event = Run | str
+Logged = Run | str
 
 
 def _next(count: int) -> int:
@@ -61,7 +61,7 @@ class Units:
     largest: float = 0.0
     long: float = 0.0
     rows: int = 0
-    log: tuple[Event, ...] = ()
+    log: tuple[Logged, ...] = ()
     stays: bool = False  # from now on, and the log is no longer kept
     places: int = 0
 
@@ -122,12 +122,12 @@ class Units:
         return self if largest <= self.largest else replace(self, largest=largest)
 
     @property
-    def prior(self) -> tuple[Event, ...]:
+    def prior(self) -> tuple[Logged, ...]:
         """What made the prior."""
         marks = [i + 1 for i, event in enumerate(self.log) if isinstance(event, str)]
         return self.log[: marks[-1]] if marks else ()
 
-    def then(self, event: Event, *, sized: bool) -> "Units":
+    def then(self, event: Logged, *, sized: bool) -> "Units":
         """After rows and what was forgotten of them, or after they became a prior."""
         if isinstance(event, str):
             return self if self.stays else replace(self, log=(*self.log, event))
@@ -167,9 +167,9 @@ class Units:
         return cls(unpack(state, "low"), unpack(state, "high"), **numbers, log=log)
 
 
-def compact(log: tuple[Event, ...]) -> tuple[Event, ...]:
+def compact(log: tuple[Logged, ...]) -> tuple[Logged, ...]:
     """The same events, with rows that came one after another in one run."""
-    result: list[Event] = []
+    result: list[Logged] = []
     runs: list[Run] = []
     for event in log:
         if isinstance(event, Run):
@@ -307,7 +307,7 @@ class Unitless(Shown):
             self._redo(event)
         self._drop()
 
-    def _redo(self, event: Event) -> None:
+    def _redo(self, event: Logged) -> None:
         if isinstance(event, str):
             getattr(self, event)()
             return

@@ -12,7 +12,7 @@ from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.selection.steps import ARM, OPEN, LinearProblem, Steps, nested, nodes_first
 
 # What is worth less than this part of all there is to win or lose is taken for rounding.
-TOLERANCE = 1e-10
+SLACK = 1e-10
 
 # At which rates bounds are kept: around the best, and far from it.
 _NEAR, _FAR = 2.0 ** -np.arange(11), 2.0 ** -np.arange(13)
@@ -128,7 +128,7 @@ def _find(
         # bound to where it should be.
         ones = steps._replace(score=np.where(steps.kind == ARM, 1.0, 0.0))
         _, _, fit, _ = cheapest_rate(ones, room, low, spare, 0.0, arms, *memory)
-        most = float(int(fit * (1.0 + TOLERANCE)))
+        most = float(int(fit * (1.0 + SLACK)))
     counted = limits.low > 0 or limits.high < most
     most = min(most, float(limits.high))
     plain, _, upper, top = cheapest_rate(steps, room, worth, spare, 0.0, arms, *memory)

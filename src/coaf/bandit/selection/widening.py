@@ -12,7 +12,7 @@ from coaf.bandit.arrays import FloatArray, IntArray
 from coaf.bandit.latency import Tree
 from coaf.bandit.selection import trees
 from coaf.bandit.selection.found import Found
-from coaf.bandit.selection.pricing import TOLERANCE, Bounds, price
+from coaf.bandit.selection.pricing import SLACK, Bounds, price
 from coaf.bandit.selection.sorting import Limits
 from coaf.bandit.selection.steps import ARM, CLEAR, Steps, linear
 
@@ -66,7 +66,7 @@ def best_by_steps(
         worthless=insist or limits.low > 0,
     )
     worth = float(estimates[best].sum()) - rate * (least - tree.base)
-    slack = TOLERANCE * float(np.abs(of.scores).sum() + np.abs(of.prices).sum())
+    slack = SLACK * float(np.abs(of.scores).sum() + np.abs(of.prices).sum())
     priced = price(of, Bounds(room, spare, worth, limits.low, limits.high, insist))
     fields = _fields(priced.steps, limits.high if priced.counted else 0)
     upper, worth = priced.upper, priced.worth

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from coaf.bandit.checks.contract import ContractError, close, require
 from coaf.cryoem.grid import Hole, Patch, Square, check_unique
-from coaf.cryoem.microscope import Autoloader, Microscope, Rehearsal, Score, Survey
+from coaf.cryoem.microscope import Autoloader, Microscope, Rehearsal, Score, Survey, upkeep_of
 from coaf.cryoem.timing import HOUR, Timing
 
 _PARTS = (
@@ -72,6 +72,8 @@ def _has_all(microscope: Microscope) -> bool:
     lacks = [part for part in _MORE if not hasattr(microscope, part)]
     partly = "again" not in lacks and lacks
     require(not partly, microscope, f"can be played again, but lacks {', '.join(lacks)}")
+    found = microscope.upkeep
+    require(isinstance(found, Mapping), microscope, f"upkeep is {found!r}; give seconds by kind")
     return not lacks
 
 
@@ -234,16 +236,16 @@ def maintenance_is_counted(make: Callable[[], Microscope]) -> None:
     microscope = make()
     for patch in list(_patches(microscope))[:3]:
         for hole in (None, *patch.holes):
-            before, kept = microscope.clock, microscope.upkeep
+            before, kept = microscope.clock, upkeep_of(microscope)
             if hole is None:
                 microscope.move(patch)
             else:
                 microscope.expose(hole)
-            spent, upkeep = microscope.clock - before, microscope.upkeep - kept
+            spent, upkeep = microscope.clock - before, upkeep_of(microscope) - kept
             within, verb = 0.0 <= upkeep <= spent + _SLACK, "an exposure" if hole else "a move"
             require(within, microscope, f"upkeep grew by {upkeep:g} s in {verb} of {spent:g} s")
         microscope.wait(8 * HOUR)
-    require(microscope.upkeep <= microscope.clock, microscope, "upkeep is more than the clock")
+    require(upkeep_of(microscope) <= microscope.clock, microscope, "upkeep is more than the clock")
 
 
 def order_is_enforced(make: Callable[[], Microscope]) -> None:
@@ -352,7 +354,7 @@ def again_starts_anew(make: Callable[[], Rehearsal]) -> None:
     first = _work(microscope), microscope.clock
     left = microscope.clock, microscope.worth(_one)
     fresh = microscope.again()
-    clocks = fresh.clock, fresh.upkeep
+    clocks = fresh.clock, upkeep_of(fresh)
     require(clocks == (0.0, 0.0), microscope, f"again() starts with clock and upkeep {clocks}")
     bare = not fresh.collect() and not fresh.worth(_one)
     require(bare, microscope, "again() starts with something exposed")
@@ -372,9 +374,9 @@ def peeking_is_free(make: Callable[[], Rehearsal]) -> None:
     none = "no such name"
     _refuses(microscope, "peeking at an unknown square", lambda: microscope.peek(none), naming=none)
     for square in microscope.squares():
-        before = microscope.clock, microscope.upkeep
+        before = microscope.clock, upkeep_of(microscope)
         seen = microscope.peek(square.name)
-        free = (microscope.clock, microscope.upkeep) == before
+        free = (microscope.clock, upkeep_of(microscope)) == before
         require(free, microscope, "peek() took time; it is what a survey would show")
         if square.name == last.square:
             only = "moving to a patch of a square only peeked at"

@@ -13,7 +13,7 @@ from coaf.cryoem.recorded.seconds import Seconds
 from coaf.cryoem.recorded.sheet import parse_number, read_text, records
 from coaf.cryoem.reward import NO_FIT
 
-LISTED = "*_by_hl.txt"
+HOLE_LIST = "*_by_hl.txt"
 # 21mar02c_grid1c_00019gr_00023sq_v01_00006hl_v01_00005en-a: tile, square, patch, exposure, aligned
 _NAME = re.compile(
     r"^(?P<patch>(?P<square>(?P<tile>.+?\d+gr(?:_v\d+)*(?=_))?.*?\d+sq)(?:_v\d+)*_\d+hl)"
@@ -55,10 +55,12 @@ def read_cryorl(
 def _only_list(folder: Path | None) -> Path:
     if folder is None:
         raise RecordingError("give a folder, or the files with holes and truth")
-    found = sorted(Path(folder).glob(LISTED))
+    found = sorted(Path(folder).glob(HOLE_LIST))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        raise RecordingError(f"{folder} should hold one {LISTED}, and has: {names}; name it: holes")
+        raise RecordingError(
+            f"{folder} should hold one {HOLE_LIST}, and has: {names}; name it: holes"
+        )
     return found[0]
 
 
@@ -159,7 +161,7 @@ def _matching_table(folder: Path | None, wanted: set[str]) -> tuple[Path, dict[s
 def _assemble(
     listed: dict[str, float], found: dict[str, _Row], files: tuple[Path, Path]
 ) -> Recording:
-    name = files[0].name.removesuffix(LISTED[1:]).strip() or "cryorl"
+    name = files[0].name.removesuffix(HOLE_LIST[1:]).strip() or "cryorl"
     rows: list[HoleRow] = []
     places: dict[str, float] = {}
     # In order of names, as the microscope numbered them, whatever the file's order.

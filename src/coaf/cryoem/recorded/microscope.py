@@ -1,8 +1,9 @@
 """A recorded grid behind the microscope's verbs: what was collected once is collected again."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class RecordedMicroscope:
         The columns known before exposure, if there are any.
     """
 
-    upkeep = 0.0
+    upkeep: Mapping[str, float] = MappingProxyType({})
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coaf.cryoem.recorded.columns import RecordingError
-from coaf.cryoem.recorded.cryorl import LISTED, read_cryorl
+from coaf.cryoem.recorded.cryorl import HOLE_LIST, read_cryorl
 from coaf.cryoem.recorded.folder import DESCRIPTION, read_folder
 from coaf.cryoem.recorded.recording import Recording
 
@@ -30,10 +30,10 @@ def read_recording(
         return read_cryorl(folder, holes=holes, truth=truth)
     if (Path(folder) / DESCRIPTION).exists():
         return read_folder(folder)
-    if any(Path(folder).glob(LISTED)):
+    if any(Path(folder).glob(HOLE_LIST)):
         return read_cryorl(folder)
     if (Path(folder) / SESSION / DESCRIPTION).exists():
         return read_folder(Path(folder) / SESSION)
     raise RecordingError(
-        f"{folder} holds no recording: there is neither a {DESCRIPTION} nor a {LISTED}"
+        f"{folder} holds no recording: there is neither a {DESCRIPTION} nor a {HOLE_LIST}"
     )

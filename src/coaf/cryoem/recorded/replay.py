@@ -106,9 +106,9 @@ def play(
     driver.start(settings)
     if order is None:
         driver.run(ahead=[microscope.peek(s.name) for s in microscope.squares() if ahead])
-    needed = sum(microscope.seconds[:3])  # to look at a patch, and take one hole of it
     for patch in order or ():
-        if hours is not None and driver.time + needed > hours * HOUR:
+        timing = engine.timing
+        if engine.left().seconds < timing.survey + timing.enter + timing.hole():
             break
         driver.offer(microscope.offer(patch))
         while driver.step().do not in ("leave", "stop"):

@@ -14,7 +14,7 @@ from coaf.cryoem.images import Image, binned
 from coaf.cryoem.microscope import Survey
 from coaf.cryoem.reports.outcomes import Outcomes, clock, tally
 
-SIDE = 1000  # of a map, in its own units
+_WIDE = 1000  # of a map, in its own units
 _PIXELS = 700  # of its picture: finer than this only costs space
 _SMALL = 200  # of a thumbnail
 _LETTERS = 14.0  # their height, at most
@@ -36,7 +36,7 @@ class _Ground:
 
     @property
     def scale(self) -> float:
-        return float(SIDE / self.image.pixels.shape[1])
+        return float(_WIDE / self.image.pixels.shape[1])
 
     @property
     def height(self) -> float:
@@ -48,7 +48,7 @@ class _Ground:
 
     @property
     def all(self) -> _Box:
-        return 0.0, 0.0, float(SIDE), self.height
+        return 0.0, 0.0, float(_WIDE), self.height
 
     def around(self, holes: Sequence[Hole]) -> _Box:
         """Where holes are, and a little more: squares are rarely as large as their pictures."""
@@ -59,9 +59,9 @@ class _Ground:
         low, high = places.min(axis=0) - margin, places.max(axis=0) + margin
         middle, (wide, tall) = 0.5 * (low + high), (high - low).tolist()
         # Neither so narrow nor so near that it fills more than the page when drawn as wide.
-        wide = min(max(wide, 0.85 * tall, _NEAREST), float(SIDE))
+        wide = min(max(wide, 0.85 * tall, _NEAREST), float(_WIDE))
         tall = min(max(tall, 0.4 * wide), self.height)
-        left = min(max(float(middle[0]) - 0.5 * wide, 0.0), SIDE - wide)
+        left = min(max(float(middle[0]) - 0.5 * wide, 0.0), _WIDE - wide)
         top = min(max(float(middle[1]) - 0.5 * tall, 0.0), self.height - tall)
         return left, top, wide, tall
 
@@ -69,7 +69,7 @@ class _Ground:
         return max(hole.radius / self.image.pixel_size * self.scale, 5.0)
 
     def picture(self, pixels: int) -> str:
-        size = f'width="{SIDE}" height="{self.height:.0f}"'
+        size = f'width="{_WIDE}" height="{self.height:.0f}"'
         if not self.shown:
             return f'<rect class="ground" {size}/>'
         data = base64.b64encode(_jpeg(self.image, pixels)).decode()

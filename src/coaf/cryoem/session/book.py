@@ -46,6 +46,7 @@ class PatchEntry:
     entered: bool = False
     since: float = -inf  # when it was gone to last
     explored: bool = False
+    excluded: bool = False  # holes added to it, too
     failures: int = 0  # of moves to it
     lost: bool = False  # it could not be reached too often
     gone: bool = False  # it can never be had again
@@ -60,6 +61,8 @@ class SquareEntry:
     grid: str | None = None
     opened: bool = False
     refused: str = ""
+    excluded: bool = False  # what is found in it, too
+    failures: int = 0  # to open it
     forced: str = ""  # by whom it is to be opened next
     patches: list[str] = field(default_factory=list)
 
@@ -108,10 +111,35 @@ class Book:
                     "loaded; squares of several grids need names that tell them apart"
                 )
 
+    def here(self, square: str) -> bool:
+        """Whether a square is on the grid that is loaded."""
+        return self.square(square).grid == self.grid
+
     def refuse(self, name: str, why: str) -> None:
         """A square is not to be opened."""
         square = self.square(name)
         square.refused, square.forced = why, ""
+
+    def pardon(self, what: str, name: str) -> None:
+        """A square, move or exposure that failed was not to blame: what was given up is in play."""
+        if what == "square":
+            square = self.square(name)
+            square.failures, square.refused = 0, ""
+        elif what == "move":
+            patch = self.patch(name)
+            patch.failures, patch.lost = 0, False
+            self.changed(name)
+        elif what == "exposure":
+            self.hole(name).failures = 0
+            if self.hole(name).state == "failed":
+                self.mark(name, "free")
+
+    def exclude(self, what: str, name: str, *, out: bool) -> None:
+        """What is found later in a square or a patch is barred, or is not any more."""
+        if what == "square":
+            self.square(name).excluded = out
+        for patch in self._patches_of(what, name):
+            self.patches[patch].excluded = out
 
     def unopened(self, grid: str | None = None) -> list[Square]:
         """Squares of a grid that may be opened, of the one that is loaded unless given."""
@@ -141,8 +169,9 @@ class Book:
                 known.features = np.concatenate(rows)
                 known.placed = known.placed and survey.placed
             self.changed(patch.name)
+            barred: Barred | None = "excluded" if square.excluded or known.excluded else None
             for k, hole in enumerate(patch.holes, start=first):
-                self.holes[hole.name] = HoleEntry(patch.name, k)
+                self.holes[hole.name] = HoleEntry(patch.name, k, barred or "free", barred)
             changed.append(patch.name)
         return self.survey(survey.square, changed)
 
@@ -239,7 +268,7 @@ class Book:
     def reachable(self, patch: str) -> bool:
         """Whether a patch can be gone to."""
         known = self.patches[patch]
-        return not (known.gone or known.lost) and self.square(known.patch.square).grid == self.grid
+        return not (known.gone or known.lost) and self.here(known.patch.square)
 
     def moved(self, name: str, x: float, y: float) -> Survey:
         """A hole is elsewhere; its patch as it is now."""
@@ -261,8 +290,13 @@ class Book:
         if what == "hole":
             self.hole(name)
             return [name]
-        patches = [name] if what == "patch" else self.square(name).patches
+        patches = self._patches_of(what, name)
         return [hole.name for patch in patches for hole in self.patch(patch).patch.holes]
+
+    def _patches_of(self, what: str, name: str) -> list[str]:
+        if what == "hole":
+            return []
+        return [name] if what == "patch" else self.square(name).patches
 
     # What is offered
 

@@ -8,10 +8,10 @@ from typing import Any
 from coaf.cryoem.grid import Square
 from coaf.cryoem.pilot import Choice, Left, Open, Other
 from coaf.cryoem.session.instructions import Do, Instruction, Level
-from coaf.cryoem.session.situation import FAILING, IN_A_ROW, Situation
+from coaf.cryoem.session.situation import FAILING, Situation
 from coaf.cryoem.timing import HOUR
 
-KEPT = 2  # holes of a patch that are kept to check scores by
+_LAST = 2  # holes of a patch that are kept to check scores by
 PAUSE = 60.0  # seconds to wait while nothing may be done
 _COMPARED = "Scores are suspect: they are compared with those of a place known to be good."
 
@@ -37,14 +37,15 @@ class _Chooser:
         for alarm in self.situation.learning.guard.alarms:
             if alarm.until is None and alarm.message not in self.situation.called:
                 return self._say("alarm", why=alarm.message)
-        if self.situation.paused:
-            return self._say("wait", why="Someone has paused the session.", seconds=PAUSE)
         left = self.situation.left()
+        if self.situation.paused and left.seconds > 0.0:
+            return self._say("wait", why="Someone has paused the session.", seconds=PAUSE)
         if (failing := self._failing()) is not None and left.seconds > 0.0:
             return failing
         if self.situation.settings.grids and self.book.grid is None:
             idle = replace(left, idle=True)
-            return self._load(idle) or self._say("stop", why="No grid could be loaded.")
+            found = self._load(idle) or self._again(left)
+            return found or self._say("stop", why="No grid could be loaded.")
         if (check := self._check_place(left)) is not None:
             return check
         if self.situation.at is not None:
@@ -56,20 +57,27 @@ class _Chooser:
         wanted = self.book.forced()
         if wanted is not None:
             return self._go(self.book.open(self.book.hole(wanted).patch), self._asked_for(wanted))
-        for square in left.squares:
-            if who := self.book.square(square.name).forced:
-                return self._open(Choice(square.name, f"{who} asked for it."))
+        if (asked := self._asked_square(left)) is not None:
+            return self._open(asked)
         return self._elsewhere(left)
 
     def _failing(self) -> Instruction | None:
         """Too much fails: call a person once, and wait between tries."""
-        if self.situation.failures < IN_A_ROW:
+        if not self.situation.failing:
             return None
         if FAILING not in self.situation.called:
             return self._say("alarm", why=FAILING)
         if self.situation.last is not None and self.situation.last.do == "wait":
             return None
         return self._say("wait", why="Nothing works just now; it is tried again.", seconds=PAUSE)
+
+    def _again(self, left: Left) -> Instruction | None:
+        """Nothing is left but what was given up while nothing worked: that is tried again."""
+        if not self.situation.failing or left.seconds <= 0.0:
+            return None
+        why = "Nothing works just now; what was given up meanwhile is tried again."
+        seconds = min(PAUSE * len(self.situation.failed), HOUR / 2)  # ever longer, as it goes on
+        return self._say("wait", why=why, seconds=seconds, again=True)
 
     def _check_place(self, left: Left) -> Instruction | None:
         """Where scores are suspect: a shot of a patch known to be good tells what is wrong."""
@@ -112,6 +120,8 @@ class _Chooser:
             if self.book.hole(wanted).patch == self.situation.at:
                 return self._expose(wanted, self._asked_for(wanted))
             return self._out(here, Choice(None, "Another hole was asked for."))
+        if self._asked_square(left) is not None:
+            return self._out(here, Choice(None, "Another square was asked for."))
         if not here.rest:
             return self._out(here, Choice(None, "Nothing is left here."))
         needed = left.timing.hole(max(here.patch.holes[i].shots for i in here.rest))
@@ -131,7 +141,7 @@ class _Chooser:
         if self.situation.settings.explore == 0.0:
             return False
         taken = sum(self.book.hole(hole.name).state == "taken" for hole in here.patch.holes)
-        if len(here.rest) > KEPT or taken < KEPT or left.returning or left.blindly:
+        if len(here.rest) > _LAST or taken < _LAST or left.returning or left.blindly:
             return False
         if self.situation.offer is not None or left.seconds < HOUR:
             return False
@@ -165,7 +175,7 @@ class _Chooser:
             # A microscope that stands idle collects nothing, whatever a second is thought worth.
             why = "Nothing seemed worth it, and time is left."
             return self._open(Choice(left.squares[0].name, why, rate=choice.rate))
-        return self._rest(choice)
+        return self._again(left) or self._rest(choice)
 
     def _rest(self, choice: Choice) -> Instruction:
         if self.situation.unseen:
@@ -244,6 +254,11 @@ class _Chooser:
     def _expose(self, hole: str, choice: Choice) -> Instruction:
         seconds = self.situation.timing.hole(self.book.the_hole(hole).shots)
         return self._say("expose", "hole", hole, choice, seconds=seconds)
+
+    def _asked_square(self, left: Left) -> Choice | None:
+        """A square that someone wants to be opened next."""
+        who = ((square.name, self.book.square(square.name).forced) for square in left.squares)
+        return next((Choice(name, f"{one} asked for it.") for name, one in who if one), None)
 
     def _asked_for(self, hole: str) -> Choice:
         known = self.book.hole(hole)

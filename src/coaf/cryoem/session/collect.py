@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from time import sleep
 from typing import Any, Generic, TypeVar
 
 from coaf.bandit.arrays import number
@@ -255,7 +256,10 @@ class Driver:
                 if exposed is not None:
                     self._tell(ev.Exposed, hole=name, seconds=exposed.seconds, instruction=told)
             case "wait":
-                self._try("wait", "", lambda: microscope.wait(instruction.seconds))
+                before = microscope.clock
+                waited = self._try("wait", "", lambda: microscope.wait(instruction.seconds))
+                if waited is None and microscope.clock <= before:
+                    sleep(instruction.seconds)  # else all that fails would fail without a pause
                 if self.engine.situation.unseen:
                     self._look()
 
@@ -297,16 +301,18 @@ class Driver:
         Whatever it raises: the session of a whole night must not end by one call. `told` is the id
         of the instruction.
         """
-        before, kept = self.microscope.clock, self.microscope.upkeep
+        before, kept = self.microscope.clock, dict(self.microscope.upkeep)
         result, trouble = None, None
         try:
             result = _Done(do())
         except Exception as error:
             trouble = error
-        upkeep = self.microscope.upkeep - kept
-        if upkeep > 0.0:
-            self._tell(ev.Upkeep, seconds=upkeep)
-        seconds = max(self.microscope.clock - before - upkeep, 0.0)
+        seconds = self.microscope.clock - before
+        for what_for, so_far in self.microscope.upkeep.items():
+            if (more := so_far - kept.get(what_for, 0.0)) > 0.0:
+                self._tell(ev.Upkeep, what=what_for, seconds=more)
+                seconds -= more
+        seconds = max(seconds, 0.0)
         if result is not None:
             return replace(result, seconds=seconds)
         beam = "off" if isinstance(trouble, NotExposedError) else "unknown"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 from coaf.bandit.state import entry, seal, unseal
@@ -54,8 +55,18 @@ class Engine:
 
     def _take(self, event: ev.Event) -> None:
         self.situation.check(event)
-        self.situation.fold(event)
+        try:
+            self.situation.fold(event)
+        except Exception:  # a pilot's, half-way: all is as the events say that were taken in
+            self.situation = self._folded(self.events)
+            raise
         self._known[event.id] = event
+
+    def _folded(self, events: Iterable[ev.Event]) -> Situation:
+        situation = Situation(self.situation.make, self.situation.rewards)
+        for event in events:
+            situation.fold(event)
+        return situation
 
     # Instructions out
 
@@ -87,14 +98,17 @@ class Engine:
         """
         patches = self._scope(scope)
         with self._at(time):
-            patches = set() if self.paused or self.ended else patches
+            over = self.paused or self.ended
+            patches = set() if over else {name for name in patches if self.book.reachable(name)}
             old = [p.id for p in self.plans if {self.book.hole(h).patch for h in p.holes} & patches]
             self.learning.refresh()
             ahead = [name for name in self.book.patches if name in patches]
             steps = tuple(_pretended(self.situation.trial(ahead, without=old)))
         for name in old:
             self.tell(ev.PlanSuperseded(id=self._id(), time=self.now, plan=name))
-        plan = Plan(f"plan {len(self.events)}", scope, steps, advice)
+        name = f"plan {len(self.events)}"
+        steps = tuple(replace(step, id=f"{name}, step {k}") for k, step in enumerate(steps, 1))
+        plan = Plan(name, scope, steps, advice)
         self.tell(ev.PlanGiven(id=self._id(), time=self.now, plan=plan))
         return plan
 

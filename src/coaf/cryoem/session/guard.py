@@ -252,8 +252,8 @@ class Guard:
         return tuple(changed)
 
     def hear_as(self, other: "Guard") -> None:
-        """Take another's silences for one's own: when things happened is never corrected."""
-        self._silence, self._silent = other._silence, other._silent
+        """Take another's silences for one's own: what nobody heard then is never corrected."""
+        self._silent = other._silent
 
     # Silence
 

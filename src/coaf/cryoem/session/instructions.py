@@ -41,6 +41,8 @@ class Instruction:
         Of a patch left: whether that is for something else, and work goes on there.
     check
         Of a patch gone to: whether that is to compare scores that are suspect.
+    again
+        Of waiting: whether what was given up while nothing worked is tried again then.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Instruction:
     level: Level | None = None
     unfinished: bool = False
     check: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class _Taken:
     patch: str
     shots: int
     known: Mapping[str, float | None]
+    first: int = 0  # of these shots: those before it were told of before
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,13 @@ class Learning:
     ----------
     make
         A pilot that was told nothing.
-    reward
-        What a score is worth.
+    reward, target
+        What a score is worth, and as what that is known.
     """
 
-    def __init__(self, make: Callable[[], Pilot], reward: Reward) -> None:
+    def __init__(self, make: Callable[[], Pilot], reward: Reward, target: str) -> None:
         self.pilot, self.guard = make(), Guard()
-        self.reward = reward
+        self.reward, self.target = reward, target
         self.stale = False  # the pilot must be told everything again
         self._misled = False  # so must the guard
         self.deaf = False  # the pilot is told no scores for now
@@ -96,9 +97,15 @@ class Learning:
     def opened(self, survey: Survey, timing: Timing) -> None:
         self._fact(lambda pilot: pilot.opened(survey, timing))
 
-    def moved(self, here: Open, left: Left, rate: float | None) -> None:
+    def moved(self, here: Open, left: Left, price: tuple[float, str] | None) -> None:
+        """The stage is at a patch, as was decided at a price of a second, in some unit."""
         self._visit = len(self._story)
-        self._fact(lambda pilot: pilot.moved(here, left, rate))
+
+        def fact(pilot: Pilot) -> None:
+            same = price is not None and price[1] == self.target
+            pilot.moved(here, left, price[0] if same and price is not None else None)
+
+        self._fact(fact)
 
     def done(self, here: Open, left: Left) -> None:
         self._fact(lambda pilot: pilot.done(here, left))
@@ -130,17 +137,39 @@ class Learning:
         self, hole: str, time: float, *, shots: int, known: Mapping[str, float | None]
     ) -> None:
         """What was taken for granted of an exposure is known now."""
+        told = [
+            k for k, one in enumerate(self._story) if isinstance(one, _Taken) and one.hole == hole
+        ]
+        before = self._taken[hole].shots
+        now = replace(self._taken[hole], time=time, shots=shots, known=known)
+        if now == self._story[told[0]]:
+            return
+        self._taken[hole] = self._story[told[0]] = now
+        for k in reversed(told[1:]):
+            del self._story[k]
+            self._visit -= k < self._visit
+        if shots > before:  # a guard that was told otherwise hears scores until all is told again
+            self._watch(replace(now, first=before), time)
+        self.lost = {shot for shot in self.lost if shot[0] != hole or shot[1] < shots}
+        self.stale = self._misled = True
+
+    def further(self, hole: str, time: float, shots: int) -> None:
+        """More shots were taken of a hole than was known: so many in all."""
         was = self._taken[hole]
-        now = replace(was, time=time, shots=shots, known=known)
-        if now != was:
-            self._taken[hole] = self._story[self._story.index(was)] = now
-            self.stale = self._misled = True
+        more = replace(was, time=time, shots=shots, first=was.shots)
+        self._taken[hole] = replace(was, shots=shots)
+        self._story.append(more)
+        self._watch(more, time)
 
     # Scores
 
     def shots(self, hole: str) -> int | None:
         """How many shots of a hole were taken; None if it was not exposed."""
         return self._taken[hole].shots if hole in self._taken else None
+
+    def scored_shots(self, hole: str) -> int:
+        """How many shots of a hole there must have been, by the scores that came."""
+        return max((shot + 1 for name, shot in self.values if name == hole), default=0)
 
     @property
     def missing(self) -> int:
@@ -190,9 +219,9 @@ class Learning:
         self._story.append(done)
         self._watch(done, time)
 
-    def aim(self, make: Callable[[], Pilot], reward: Reward) -> None:
+    def aim(self, make: Callable[[], Pilot], reward: Reward, target: str) -> None:
         """Scores are worth something else, from the start."""
-        self._make, self.reward, self.stale = make, reward, True
+        self._make, self.reward, self.target, self.stale = make, reward, target, True
         if self.deaf:
             self.pilot = make()
             self._tell_all(self.pilot)
@@ -251,7 +280,7 @@ class Learning:
     def _seen(self, guard: Guard, what: _Taken | _Came | _Acknowledged) -> Iterator[Alarm]:
         if isinstance(what, _Taken):
             place = {"square": what.square, "patch": what.patch}
-            for k in range(what.shots):
+            for k in range(what.first, what.shots):
                 yield from guard.exposed(_name((what.hole, k)), time=what.time, **place)
         elif isinstance(what, _Came):
             values = self.values[what.shot]
@@ -277,6 +306,8 @@ class Learning:
             for one in self._story:
                 if not callable(one):
                     list(self._seen(guard, one))
+            for shot in self.lost:
+                guard.lost(_name(shot))
             guard.hear_as(self.guard)
             self.guard, self._misled = guard, False
         self.stale, self._waiting = False, []
@@ -297,7 +328,8 @@ class Learning:
 
         for k, one in enumerate(self._story):
             if isinstance(one, _Taken):
-                pilot.exposed(one.hole)
+                if not one.first:
+                    pilot.exposed(one.hole)
             elif isinstance(one, _Came):
                 waiting.append(one)
             elif callable(one):

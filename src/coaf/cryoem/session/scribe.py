@@ -47,7 +47,7 @@ class Scribe:
             case ev.Failed():
                 self._failed(event)
             case ev.Upkeep():
-                why = "maintenance was due"
+                why = f"maintenance was due: {event.what}"
                 self.write("upkeep", event.time, seconds=event.seconds, why=why)
             case ev.ScoreCame() if not any(note.what == "refused" for note in notes):
                 self._scored(event)

@@ -1,5 +1,6 @@
 """A situation: all that a session knows, which is the fold of its events."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -15,7 +16,9 @@ from coaf.cryoem.session.instructions import Instruction, Plan
 from coaf.cryoem.session.learning import Learning, Note
 from coaf.cryoem.timing import HOUR, LearnedTiming, Timing, switches
 
+PARDONS = 3  # of what may be at fault itself
 IN_A_ROW = 3  # failures in a row after which a person is called, and tries are spaced
+SHOTS = 100  # of a hole, that scores alone can tell of: more is a mistake
 FAILING = f"{IN_A_ROW} things in a row failed: look at the microscope."
 
 Make = Callable[[ev.Settings], Pilot]
@@ -63,16 +66,18 @@ class Situation:
         self.returning = False
         self.passed: set[str] = set()  # patches looked at in this pass of returning
         self.gained = False  # whether anything was exposed since it began
-        self.failures = 0  # in a row
+        self.failed: list[tuple[ev.Attempt, str]] = []  # in a row, and of what
         self.unseen = False  # whether the atlas is still to be shown, as that failed
         self.called: set[str] = set()  # what a person was called for
         self.shelved: dict[str | None, list[str]] = {}  # by grid: as waiting, when it was taken out
-        self.grids: dict[str, bool] = {}  # of the cassette: those loaded, and those that failed
+        self.grids: set[str] = set()  # of the cassette: those that were loaded
+        self.unloaded: dict[str, int] = {}  # how often a grid failed to load since it last did
+        self.pardoned = Counter[tuple[ev.Attempt, str]]()  # what failed while nothing worked
         self.plans: dict[str, tuple[Plan, float]] = {}  # with when they were last heard of
         self.given: set[str] = set()  # all plans there were
         self.blindly = False  # no score comes before all was taken
         self.inferred: set[str] = set()  # holes that were exposed, which was not reported yet
-        self.losses: list[ev.ScoreLost] = []  # of shots of which no exposure was reported yet
+        self.losses: list[ev.ScoreLost] = []  # of shots that nobody has said were taken, yet
         self.answered: set[str] = set()  # instructions of which was reported what became of them
         self._settings: ev.Settings | None = None
 
@@ -108,7 +113,7 @@ class Situation:
         timing, found, time = self.timing, list[Other](), self.left().seconds
         needed = timing.load + timing.enter + timing.hole()
         for name in self.settings.grids:
-            if name == self.book.grid or not self.grids.get(name, True):
+            if name == self.book.grid or self.unloaded.get(name, 0) >= self.settings.tries:
                 continue
             seen = name in self.grids
             more = 0.0 if seen else timing.atlas + timing.square
@@ -190,7 +195,8 @@ class Situation:
                 known[event.what](event.name)
             case ev.Reconciled():
                 state = book.hole(event.hole).state
-                if state not in ("unknown", "told", *LISTED):
+                same = event.taken == (state == "taken")
+                if state not in ("unknown", "told", *LISTED) and not same:
                     raise ValueError(f"hole {event.hole!r} is {state}: there is nothing to settle")
             case ev.Overridden():
                 book.named(event.what, event.name)
@@ -290,13 +296,13 @@ class Situation:
 
     def _start(self, settings: ev.Settings) -> None:
         reward = self.rewards(settings.reward)
-        self.learning = Learning(lambda: self.make(settings), reward)
+        self.learning = Learning(lambda: self.make(settings), reward, settings.reward)
         self.times = LearnedTiming(settings.timing)
         self._settings = settings
 
     def _aim(self, settings: ev.Settings) -> None:
         reward = self.rewards(settings.reward)
-        self.learning.aim(lambda: self.make(settings), reward)
+        self.learning.aim(lambda: self.make(settings), reward, settings.reward)
         self._settings = settings
 
     def _loaded(self, event: ev.GridLoaded) -> None:
@@ -308,7 +314,8 @@ class Situation:
         self.offer, self.square = None, None
         self.returning, self.passed = False, set()
         self.book.load(event.grid)
-        self.grids[event.grid] = True
+        self.grids.add(event.grid)
+        self.unloaded.pop(event.grid, None)
         self.learning.loaded(event.grid)
         self.unseen = False
         self._worked()
@@ -321,11 +328,15 @@ class Situation:
         self.learning.saw(event.squares)
 
     def _opened(self, event: ev.SquareOpened) -> None:
-        self._away()
         if event.seconds > 0.0:
             self.times.learn_together(("stage", "height", "image"), event.seconds)
-        self.waiting = [patch.name for patch in self._changed(event.survey).patches]
-        self.square = event.survey.square
+        square = event.survey.square
+        if square in self.book.squares and not self.book.here(square):  # it is told late
+            self._added(event.survey)
+        else:
+            self._away()
+            self.waiting = [patch.name for patch in self._changed(event.survey).patches]
+            self.square = square
         self._worked()
 
     def _away(self) -> None:
@@ -334,10 +345,29 @@ class Situation:
             self._leave(self.at)
         self.heading = None
 
-    def _worked(self) -> None:
-        """Something went well."""
-        self.failures = 0
-        self.called.discard(FAILING)
+    def _worked(self, *, exposed: bool = False) -> None:
+        """Something went well; who moves has exposed nothing yet.
+
+        What failed while nothing worked was not to blame: it may be tried again, a few times.
+        """
+        over = {one: None for one in self.failed if exposed or one[0] != "exposure"}
+        if self.failing and len(over) > 1:
+            self._pardon([one for one in over if self.pardoned[one] < PARDONS])
+            self.pardoned.update(over.keys())
+        self.failed = [one for one in self.failed if one not in over]
+        if not self.failing:
+            self.called.discard(FAILING)
+
+    @property
+    def failing(self) -> bool:
+        """Whether nothing works, as far as can be told."""
+        return len(self.failed) >= IN_A_ROW
+
+    def _pardon(self, failed: Iterable[tuple[ev.Attempt, str]]) -> None:
+        for what, name in failed:
+            if what == "grid":
+                self.unloaded.pop(name, None)
+            self.book.pardon(what, name)
 
     def _changed(self, given: Survey) -> Survey:
         """Take in a survey, and tell the pilot all of the patches that it changes."""
@@ -349,9 +379,12 @@ class Situation:
         """Holes are known that nobody went to see; those of a square never opened wait, too."""
         known = self.book.squares.get(survey.square)
         opened = known is not None and known.opened
-        patches = self._changed(survey).patches
-        if not opened:
-            self.waiting += [patch.name for patch in patches]
+        patches = [patch.name for patch in self._changed(survey).patches]
+        grid = self.book.square(survey.square).grid
+        if not opened and grid == self.book.grid:
+            self.waiting += patches
+        elif not opened:
+            self.shelved.setdefault(grid, []).extend(patches)
 
     def _offered(self, event: ev.PatchOffered) -> None:
         if self.offer is not None:  # now or never: it was not taken then
@@ -391,6 +424,8 @@ class Situation:
                 self.waiting = [p for p in self.waiting if patches[p].patch.square != name]
             case "alarm":
                 self.called.add(instruction.why)
+            case "wait" if instruction.again:
+                self._pardon(self.failed)
         self.last = instruction
 
     def _look(self, patch: str, *, check: bool = False) -> None:
@@ -423,20 +458,20 @@ class Situation:
 
     def _moved(self, event: ev.Moved) -> None:
         known, heading = self.book.patch(event.patch), self.heading
-        if self.at != event.patch:
-            self._away()
-        here = self.book.open(event.patch)
-        told = heading is not None and heading.name == event.patch
-        rate = heading.rate if told and heading is not None else None
         there = self.book.square(known.patch.square).square
         if event.seconds > 0.0:
             # A switch that is expected to take no time has no share in it.
             way = [s for s in switches(self.place, there) if getattr(self.timing, s) > 0.0]
             self.times.learn_together(("move", "focus", *way), event.seconds)
-        self.square = there.name
-        self.learning.moved(here, self.left(), rate)
-        self.at, self.heading = event.patch, None
-        known.entered, known.since = True, event.time
+        if self.book.here(there.name):  # else it is told late: another grid is there by now
+            if self.at != event.patch:
+                self._away()
+            told = heading is not None and heading.name == event.patch
+            price = (heading.rate, heading.reward) if told and heading is not None else None
+            self.square = there.name
+            self.learning.moved(self.book.open(event.patch), self.left(), price)
+            self.at, self.heading = event.patch, None
+        known.entered, known.since, known.failures = True, event.time, 0
         self.book.changed(event.patch)
         self._worked()
 
@@ -451,16 +486,29 @@ class Situation:
             self.times.learn("expose", own)
         if event.instruction is not None:
             self.answered.add(event.instruction)
+        self._seen_at(hole.patch, event.time)
         if hole.state == "taken":
             self.inferred.discard(name)
+            if (scored := self.learning.scored_shots(name)) > shots:
+                why = f"reported with {shots} shots, and {scored} have scores"
+                self._note("refused", why, name, event.time)
+                shots = scored
             self.learning.reported(name, event.time, shots=shots, known=event.known)
+            self._lose(name)
         else:
             self._take_hole(name, event.time, shots, event.known)
 
-    def _infer(self, name: str, time: float) -> None:
-        """A hole was exposed, as follows from what is known."""
-        self._take_hole(name, time, self.book.the_hole(name).shots, {})
+    def _seen_at(self, patch: str, time: float) -> None:
+        """Something was exposed there: where the stage was, unless it is told late."""
+        if self.at not in (None, patch) and time > self.book.patch(str(self.at)).since:
+            self._away()
+            square = self.book.patch(patch).patch.square
+            self.square = square if self.book.here(square) else None
+
+    def _infer(self, name: str, time: float, shots: int) -> None:
+        """A hole was exposed, as follows from what is known, and so many shots at least."""
         self.inferred.add(name)
+        self._take_hole(name, time, shots, {})
 
     def _take_hole(
         self, name: str, time: float, shots: int, known: Mapping[str, float | None]
@@ -470,10 +518,14 @@ class Situation:
             self.told = None
         self._mark(name, "taken")
         self.gained = True
-        self._worked()
+        self._worked(exposed=True)
         square = self.book.patch(hole.patch).patch.square
         place = {"square": square, "patch": hole.patch}
         self.learning.exposed(name, time, **place, shots=shots, known=known)
+        self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        """Scores are lost of shots of a hole that may be known by now."""
         early = [event for event in self.losses if event.hole == name]
         self.losses = [event for event in self.losses if event.hole != name]
         for event in early:
@@ -486,38 +538,44 @@ class Situation:
                 self._note("refused", why, event.name, event.time)
                 return
             self.answered.add(event.instruction)
+        name, tries = event.name, self.settings.tries
         match event.what:
             case "exposure":
-                known = self.book.hole(event.name)
+                known = self.book.hole(name)
                 if known.state == "taken":
-                    self._note("refused", "it failed, and was exposed", event.name, event.time)
+                    self._note("refused", "it failed, and was exposed", name, event.time)
                     return
-                self.told = None if self.told == event.name else self.told
+                self.told = None if self.told == name else self.told
                 known.failures += event.beam == "off"
-                again: State = "free" if known.failures < self.settings.tries else "failed"
-                self._mark(event.name, again if event.beam == "off" else "unknown")
+                again: State = "free" if known.failures < tries else "failed"
+                self._mark(name, again if event.beam == "off" else "unknown")
             case "move":
-                patch = self.book.patch(event.name)
+                patch = self.book.patch(name)
                 patch.failures += 1
-                patch.lost = patch.failures >= self.settings.tries
-                self.book.changed(event.name)
-                self.passed.discard(event.name)
+                patch.lost = patch.failures >= tries
+                self.book.changed(name)
+                self.passed.discard(name)
                 self._away()
             case "square":
-                self.book.refuse(event.name, event.why or "it could not be opened")
+                square = self.book.square(name)
+                square.failures += 1
+                if square.failures >= tries:
+                    self.book.refuse(name, event.why or "it could not be opened")
                 self._away()
             case "grid":
-                self.grids[event.name] = False
+                self.unloaded[name] = self.unloaded.get(name, 0) + 1
                 self._away()
             case "atlas":
                 self.unseen = True
             case "scores":
                 return  # the microscope works; that none come is for the guard to hear
-        self.failures += 1
+        self.failed.append((event.what, name))
 
     def _reconciled(self, event: ev.Reconciled) -> None:
+        if self.book.hole(event.hole).state not in ("unknown", "told", *LISTED):
+            return  # it is settled already, so
         if event.taken:
-            self._infer(event.hole, event.time)
+            self._infer(event.hole, event.time, self.book.the_hole(event.hole).shots)
         else:
             self.told = None if self.told == event.hole else self.told
             self._mark(event.hole, "free")
@@ -527,6 +585,10 @@ class Situation:
             square = self.book.square(event.name)
             square.refused = f"excluded by {event.who}" if event.do == "exclude" else ""
             square.forced = event.who if event.do == "force" and not square.opened else ""
+            if square.forced and not self.book.here(event.name):
+                why = f"square {event.name!r} was asked for, and its grid is not loaded"
+                self._note("waits", why, None, event.time)
+        self.book.exclude(event.what, event.name, out=event.do == "exclude")
         for name in self.book.named(event.what, event.name):
             if event.do == "exclude":
                 self.book.bar(name, "excluded")
@@ -546,12 +608,18 @@ class Situation:
             return
         # Whatever was said of a hole before, there is no score without an exposure.
         taken = self.learning.shots(hole)
-        known = self.book.hole(hole)
-        shots = 0 if known.state == "deleted" else self.book.the_hole(hole).shots
-        if self._not_taken(event, shots if taken is None else taken):
+        if taken is not None and hole not in self.inferred:
+            most = taken
+        else:  # nor without the shots before it, of one that nobody has reported
+            most = 0 if self.book.hole(hole).state == "deleted" else SHOTS
+        if self._not_taken(event, most):
             return
         if taken is None:
-            self._infer(hole, event.time)
+            shots = max(self.book.the_hole(hole).shots, event.shot + 1)
+            self._infer(hole, event.time, shots)
+        elif event.shot >= taken:
+            self.learning.further(hole, event.time, event.shot + 1)
+            self._lose(hole)
         self.learning.scored(shot, event.values, event.time)
 
     def _lost(self, event: ev.ScoreLost) -> None:
@@ -560,7 +628,7 @@ class Situation:
         if shot in self.learning.values:
             why = f"the score of shot {event.shot} is lost, and is here"
             self._note("refused", why, event.hole, event.time)
-        elif shots is None:
+        elif shots is None or (event.shot >= shots and event.hole in self.inferred):
             self.losses.append(event)
         elif not self._not_taken(event, shots):
             self.learning.never(shot)
@@ -575,7 +643,7 @@ class Situation:
         self._note("refused", why, event.hole, event.time)
         return True
 
-    def _note(self, what: str, why: str, hole: str, time: float) -> None:
+    def _note(self, what: str, why: str, hole: str | None, time: float) -> None:
         self.learning.notes.append(Note(time, what, why, hole))
 
     # Plans
@@ -586,7 +654,8 @@ class Situation:
             if self.book.hole(hole).state == "free":
                 self.book.mark(hole, "advised" if event.plan.advice else "planned")
                 self.book.hole(hole).plan = event.plan.id
-        self.plans[event.plan.id] = (event.plan, event.time)
+        if event.plan.holes:
+            self.plans[event.plan.id] = (event.plan, event.time)
         self.given.add(event.plan.id)
 
     def _mark(self, hole: str, state: State) -> None:

@@ -73,9 +73,13 @@ class Cassette:
         return self._clock
 
     @property
-    def upkeep(self) -> float:
-        """Seconds of the clock that went to maintenance."""
-        return sum(one.upkeep for one in self._held.values())
+    def upkeep(self) -> dict[str, float]:
+        """Seconds of the clock that went to maintenance, by kind."""
+        found: dict[str, float] = {}
+        for one in self._held.values():
+            for kind, seconds in one.upkeep.items():
+                found[kind] = found.get(kind, 0.0) + seconds
+        return found
 
     def load(self, grid: str) -> float:
         """Load a grid instead of the one that is there."""

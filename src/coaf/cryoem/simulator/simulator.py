@@ -187,9 +187,9 @@ class Simulator:
         return self._clock
 
     @property
-    def upkeep(self) -> float:
-        """Seconds of the clock that went to maintenance."""
-        return self._times.upkeep
+    def upkeep(self) -> dict[str, float]:
+        """Seconds of the clock that went to maintenance, by kind."""
+        return dict(self._times.upkeep)
 
     @property
     def log(self) -> list[tuple[str, float]]:

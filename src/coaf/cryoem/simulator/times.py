@@ -66,7 +66,7 @@ class DrawnTimes:
     log
         (level, seconds) of everything so far, maintenance too: what `Timing.from_log` reads.
     upkeep
-        Seconds of maintenance so far.
+        Seconds of maintenance so far, by kind.
     due
         When which maintenance is due next: of an instrument, so grids in one share it.
     """
@@ -78,7 +78,7 @@ class DrawnTimes:
         self._tail_share = tails * regime.tail_share
         self._longer = upkeep
         self.log: list[tuple[str, float]] = []
-        self.upkeep = 0.0
+        self.upkeep: dict[str, float] = {}
         self._seed = seed
         self._rng = np.random.default_rng([seed, 3])
         self._luck = np.random.default_rng([seed, 3, 2])  # of maintenance
@@ -133,8 +133,8 @@ class DrawnTimes:
                 seconds = self._longer * takes * float(np.exp(0.1 * self._luck.standard_normal()))
                 self.log.append((kind, seconds))
                 self.due[kind] = clock + every * HOUR
+                self.upkeep[kind] = self.upkeep.get(kind, 0.0) + seconds
                 spent += seconds
-        self.upkeep += spent
         return spent
 
 
